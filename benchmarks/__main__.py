@@ -58,8 +58,8 @@ class Worker:
         self.process = process
         self.values: list[float] = []
         self.error: str | None = None
-        asked = {"scenario": row.scenario, "side": side, "options": row.options}
-        self._say({**asked, "measure": row.measure})
+        command = {"scenario": row.scenario, "side": side, "options": row.options}
+        self._say({**command, "measure": row.measure})
 
     def wait(self) -> None:
         """Wait until it has imported what it measures, and warmed up."""
@@ -73,16 +73,16 @@ class Worker:
         if (value := self._hear().get("value")) is not None:
             self.values.append(value)
 
-    def _say(self, what: dict[str, Any]) -> None:
+    def _say(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # it has ended: there is no answer either
-            self.process.stdin.write(json.dumps(what) + "\n")
+            self.process.stdin.write(json.dumps(message) + "\n")
             self.process.stdin.flush()
 
     def _hear(self) -> dict[str, Any]:
         assert self.process.stdout is not None
-        said = self.process.stdout.readline()
-        answer: dict[str, Any] = json.loads(said) if said else {"error": "the worker ended"}
+        line = self.process.stdout.readline()
+        answer: dict[str, Any] = json.loads(line) if line else {"error": "the worker ended"}
         self.error = answer.get("error")
         return answer
 
@@ -132,9 +132,12 @@ def measure(
             worker.close()
         if worker.error:
             print(f"    {row.name}: {side} failed: {worker.error}", file=sys.stderr)
-    found = {side: worker.values for side, worker in workers.items() if worker.values}
-    whole = [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=False)]
-    return typical(whole)
+    values_by_side = {side: worker.values for side, worker in workers.items() if worker.values}
+    complete_rounds = [
+        dict(zip(values_by_side, values, strict=True))
+        for values in zip(*values_by_side.values(), strict=False)
+    ]
+    return typical(complete_rounds)
 
 
 def typical(rounds: list[dict[str, float]]) -> dict[str, float]:
@@ -145,11 +148,13 @@ def typical(rounds: list[dict[str, float]]) -> dict[str, float]:
     if not rounds:
         return {}
     if "foldline" not in rounds[0]:
-        return {side: median(one[side] for one in rounds) for side in rounds[0]}
-    ours = median(one["foldline"] for one in rounds)
+        return {side: median(values[side] for values in rounds) for side in rounds[0]}
+    foldline_value = median(values["foldline"] for values in rounds)
     return {
-        side: ours
-        * median(one[side] / one["foldline"] if one["foldline"] else 1.0 for one in rounds)
+        side: foldline_value
+        * median(
+            values[side] / values["foldline"] if values["foldline"] else 1.0 for values in rounds
+        )
         for side in rounds[0]
     }
 
@@ -178,7 +183,7 @@ def run(
     litellm = str(LITELLM) if LITELLM.exists() else ""
     pythons = {"foldline": sys.executable, "peers": options.peers, "litellm": litellm}
     process, stub = start_stub()
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     curves: dict[str, Any] = {}
     is_quick = options.check and not options.save
     idle: Processes | None = {} if is_quick else None
@@ -195,10 +200,10 @@ def run(
             values = measure(row, pythons, stub, rounds, sides, idle)
             if is_quick and rounds < row.rounds and is_worse(row, values, before):
                 values = measure(row, pythons, stub, row.rounds, sides)
-            found[row.name] = values
+            results[row.name] = values
             print(report.line(row, values), flush=True)
             if options.save:
-                save(found, {}, options.peers)  # a run that is cut short keeps what it measured
+                save(results, {}, options.peers)  # a run that is cut short keeps what it measured
         if not (options.only or options.quick or is_quick):
             for name, (_, _, _, rows) in PLOTS.items():
                 curves[name] = [
@@ -209,27 +214,27 @@ def run(
         for waiting in (process, *(idle or {}).values()):
             waiting.kill()
             waiting.communicate()
-    return found, curves
+    return results, curves
 
 
 def results_so_far() -> dict[str, Any]:
     """Give what is in results.json."""
-    kept: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"rows": {}}
-    return kept
+    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"rows": {}}
+    return results
 
 
-def save(found: dict[str, Any], curves: dict[str, Any], peers: str) -> None:
+def save(rows: dict[str, Any], curves: dict[str, Any], peers: str) -> None:
     """Write the results and the page; rows not measured stay as they were."""
-    kept = report.results(found, curves, results_so_far(), peers)
-    RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-    report.write_page(ROOT, kept)
+    results = report.results(rows, curves, results_so_far(), peers)
+    RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    report.write_page(ROOT, results)
 
 
-def regressions(found: dict[str, Any], before: dict[str, Any]) -> list[str]:
+def regressions(rows: dict[str, Any], before: dict[str, Any]) -> list[str]:
     """Name the rows whose ratio to the peer grew too much."""
     worse = []
     for row in ROWS:
-        values = found.get(row.name, {})
+        values = rows.get(row.name, {})
         if is_worse(row, values, before):
             now, then = report.ratio(row, values), before[row.name]["ratio"]
             worse.append(f"{row.name}: {now:.3f} of the peer's, was {then:.3f}")
@@ -255,10 +260,10 @@ def main() -> int:
     if options.page:
         report.write_page(ROOT, before)
         return 0
-    found, curves = run(options, before["rows"])
-    worse = regressions(found, before["rows"]) if options.check else []
+    rows, curves = run(options, before["rows"])
+    worse = regressions(rows, before["rows"]) if options.check else []
     if options.save:
-        save(found, curves, options.peers)
+        save(rows, curves, options.peers)
     for line in worse:
         print(f"REGRESSION {line}", file=sys.stderr)
     return 1 if worse else 0

@@ -20,17 +20,17 @@ class State(TypedDict):
 def node(side: str, *, saver: bool = False) -> Run:
     """One node of a chain of a hundred, without a checkpointer or with the one in memory."""
     if side == "foldline":
-        graph = made = import_module("foldline.graph")
+        graph = checkpoints = import_module("foldline.graph")
     else:
         graph = import_module("langgraph.graph")
-        made = import_module("langgraph.checkpoint.memory")
+        checkpoints = import_module("langgraph.checkpoint.memory")
     builder = graph.StateGraph(State)
     previous = graph.START
     for number in range(NODES):
         builder.add_node(f"n{number}", lambda state: {"n": state["n"] + 1})
         builder.add_edge(previous, f"n{number}")
         previous = f"n{number}"
-    compiled = builder.compile(checkpointer=made.InMemorySaver() if saver else None)
+    compiled = builder.compile(checkpointer=checkpoints.InMemorySaver() if saver else None)
     threads = iter(range(10**9))
 
     def run() -> int:
@@ -120,8 +120,8 @@ def resume(side: str, *, steps: int = 1000) -> Run:
             flow = flows.workflow(checkpointer=saver)(body)
             begin = time.process_time()
             flow.thread("1").resume(0)
-            spent = (time.process_time() - begin) * 1000
+            elapsed = (time.process_time() - begin) * 1000
             saver.close()
-            return spent
+            return elapsed
 
     return run

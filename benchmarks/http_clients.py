@@ -88,15 +88,15 @@ async def measure(post: Post) -> tuple[float, float]:
     """Return microseconds of CPU per call: one after another, and 500 in flight."""
     for _ in range(50):
         await post()
-    began = time.process_time()
+    start = time.process_time()
     for _ in range(CALLS):
         await post()
-    alone = (time.process_time() - began) / CALLS
+    alone = (time.process_time() - start) / CALLS
     await asyncio.gather(*(post() for _ in range(IN_FLIGHT)))
-    began = time.process_time()
+    start = time.process_time()
     for _ in range(2):
         await asyncio.gather(*(post() for _ in range(IN_FLIGHT)))
-    return alone * 1e6, (time.process_time() - began) / (2 * IN_FLIGHT) * 1e6
+    return alone * 1e6, (time.process_time() - start) / (2 * IN_FLIGHT) * 1e6
 
 
 def measure_sync(transport: NativeTransport | HttpxTransport, url: str) -> float:
@@ -104,11 +104,11 @@ def measure_sync(transport: NativeTransport | HttpxTransport, url: str) -> float
     post = post_by(transport, url, blocking=True)
     for _ in range(50):
         drive(post())  # type: ignore[arg-type]
-    began = time.process_time()
+    start = time.process_time()
     for _ in range(CALLS):
         drive(post())  # type: ignore[arg-type]
     transport.close()
-    return (time.process_time() - began) / CALLS * 1e6
+    return (time.process_time() - start) / CALLS * 1e6
 
 
 async def run_async(name: str, url: str) -> tuple[float, float]:
@@ -131,8 +131,8 @@ def main() -> None:
                 except ImportError:
                     continue
                 if name.startswith("foldline"):
-                    made = NativeTransport() if "native" in name else HttpxTransport()
-                    figures.append(measure_sync(made, url))
+                    transport = NativeTransport() if "native" in name else HttpxTransport()
+                    figures.append(measure_sync(transport, url))
                 before = lowest.setdefault(name, figures)
                 lowest[name] = [min(pair) for pair in zip(before, figures, strict=True)]
         stub.stdin.close()

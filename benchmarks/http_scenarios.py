@@ -26,8 +26,8 @@ def _address() -> str:
 
 
 def _body(model: str, *, is_streamed: bool) -> bytes:
-    said = [{"role": "user", "content": QUESTION}]
-    return json.dumps({"model": model, "messages": said, "stream": is_streamed}).encode()
+    messages = [{"role": "user", "content": QUESTION}]
+    return json.dumps({"model": model, "messages": messages, "stream": is_streamed}).encode()
 
 
 class Client:
@@ -73,8 +73,8 @@ class Socket(Client):
 
     def call(self) -> Any:
         self._send(is_streamed=False)
-        seen = self.wire.recv(65536)
-        head, _, body = seen.partition(b"\r\n\r\n")
+        data = self.wire.recv(65536)
+        head, _, body = data.partition(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
         while len(body) < length:
             body += self.wire.recv(65536)
@@ -82,10 +82,10 @@ class Socket(Client):
 
     def stream(self) -> Iterator[Any]:
         self._send(is_streamed=True)
-        seen = b""
-        while not seen.endswith(b"\r\n0\r\n\r\n"):
-            seen = seen[-8:] + self.wire.recv(65536)
-            yield from range(seen.count(b"data: "))
+        tail = b""
+        while not tail.endswith(b"\r\n0\r\n\r\n"):
+            tail = tail[-8:] + self.wire.recv(65536)
+            yield from range(tail.count(b"data: "))
 
 
 class Bare(Client):
@@ -109,10 +109,10 @@ class Bare(Client):
         body = _body(self.model, is_streamed=True)
         request = self.blocking.post(self.url).body_bytes(body)
         with request.streamed_read_buffer_limit(0).build_streamed() as answer:
-            rest = b""
+            remaining = b""
             while (piece := answer.body_reader.read_chunk()) is not None:
-                *whole, rest = (rest + bytes(piece)).split(b"\n\n")
-                for event in whole:
+                *events, remaining = (remaining + bytes(piece)).split(b"\n\n")
+                for event in events:
                     data = event.rpartition(b"data: ")[2]
                     if data != b"[DONE]":
                         yield json.loads(data)
@@ -177,8 +177,8 @@ class OpenAISDK(Client):
     def _of(self, client: Any, **options: Any) -> Any:
         if self.api == "responses":
             return client.responses.create(model=self.model, input=QUESTION, **options)
-        said = [{"role": "user", "content": QUESTION}]
-        return client.chat.completions.create(model=self.model, messages=said, **options)
+        messages = [{"role": "user", "content": QUESTION}]
+        return client.chat.completions.create(model=self.model, messages=messages, **options)
 
     def call(self) -> Any:
         return self._of(self.blocking)
@@ -190,8 +190,8 @@ class OpenAISDK(Client):
         return await self._of(self.client)
 
     async def astream(self) -> AsyncIterator[Any]:  # type: ignore[override]
-        async for one in await self._of(self.client, stream=True):
-            yield one
+        async for event in await self._of(self.client, stream=True):
+            yield event
 
 
 class AnthropicSDK(Client):
@@ -204,9 +204,9 @@ class AnthropicSDK(Client):
         self.client: Any = anthropic.Anthropic(api_key=KEY, base_url=_address())
 
     def _of(self, **options: Any) -> Any:
-        said = [{"role": "user", "content": QUESTION}]
+        messages = [{"role": "user", "content": QUESTION}]
         return self.client.messages.create(
-            model=self.model, max_tokens=100, messages=said, **options
+            model=self.model, max_tokens=100, messages=messages, **options
         )
 
     def call(self) -> Any:
@@ -236,12 +236,12 @@ class PydanticAI(Client):
 
     async def astream(self) -> AsyncIterator[Any]:  # type: ignore[override]
         async with self.agent.run_stream(QUESTION) as result:
-            async for one in result.stream_text(delta=True, debounce_by=None):
-                yield one
+            async for text in result.stream_text(delta=True, debounce_by=None):
+                yield text
 
     def stream(self) -> Iterator[Any]:
         async def drained() -> list[Any]:
-            return [one async for one in self.astream()]
+            return [text async for text in self.astream()]
 
         loop = asyncio.get_event_loop_policy().get_event_loop()
         return iter(loop.run_until_complete(drained()))
@@ -256,8 +256,8 @@ class LiteLLM(Client):
         import litellm
 
         self.litellm: Any = litellm
-        said = [{"role": "user", "content": QUESTION}]
-        self.options = {"model": f"openai/{model}", "messages": said, "api_key": KEY}
+        messages = [{"role": "user", "content": QUESTION}]
+        self.options = {"model": f"openai/{model}", "messages": messages, "api_key": KEY}
         self.options["api_base"] = _address() + "/v1"
 
     def call(self) -> Any:
@@ -299,8 +299,8 @@ def stream(side: str, api: str = "completions", kind: str = "text", chunks: int 
     client = SIDES[side](f"{kind}-{chunks}", api)
 
     def run() -> int:
-        seen = sum(1 for _ in client.stream())
-        assert seen >= chunks * 0.9 or side == "pydantic-ai", f"only {seen} of {chunks} chunks"
+        count = sum(1 for _ in client.stream())
+        assert count >= chunks * 0.9 or side == "pydantic-ai", f"only {count} of {chunks} chunks"
         return chunks
 
     return run
@@ -337,7 +337,7 @@ def held_streams(side: str, count: int) -> float:
     """Open streams, one loop long; give the kilobytes of each."""
     client = SIDES[side]("hold-1", "completions")
 
-    async def held() -> float:
+    async def hold() -> float:
         warm = SIDES[side]("text-20", "completions")
         async for _ in warm.astream():
             pass
@@ -345,14 +345,14 @@ def held_streams(side: str, count: int) -> float:
         before = _resident()
         streams: list[Any] = [client.astream() for _ in range(count)]
         for start in range(0, count, 100):
-            await asyncio.gather(*(anext(one) for one in streams[start : start + 100]))
+            await asyncio.gather(*(anext(stream) for stream in streams[start : start + 100]))
         gc.collect()
-        used = (_resident() - before) / count / 1024
-        for one in streams:
-            await one.aclose()
-        return used
+        memory_per_stream = (_resident() - before) / count / 1024
+        for stream in streams:
+            await stream.aclose()
+        return memory_per_stream
 
-    return asyncio.run(held())
+    return asyncio.run(hold())
 
 
 def _resident() -> int:

@@ -40,8 +40,8 @@ def rows(package: str) -> list[Row]:
 
     model = models.FakeListChatModel(responses=["hello"])
     speaker = models.FakeListChatModel(responses=["x" * 1000])
-    said = [("system", "Be brief."), ("human", "Tell me about {topic}.")]
-    chain = prompts.ChatPromptTemplate.from_messages(said) | model | parsers.StrOutputParser()
+    messages = [("system", "Be brief."), ("human", "Tell me about {topic}.")]
+    chain = prompts.ChatPromptTemplate.from_messages(messages) | model | parsers.StrOutputParser()
     topic, watched = {"topic": "bears"}, {"callbacks": [Silent()]}
 
     def read(config: Any) -> None:
@@ -81,8 +81,8 @@ def by_pyperf(package: str) -> None:
 
 
 if __name__ == "__main__":
-    chosen = sys.argv.pop(1) if len(sys.argv) > 1 else "foldline"
+    side = sys.argv.pop(1) if len(sys.argv) > 1 else "foldline"
     if "--cpu" in sys.argv:
-        by_hand(chosen)
+        by_hand(side)
     else:
-        by_pyperf(chosen)
+        by_pyperf(side)

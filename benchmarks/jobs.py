@@ -93,10 +93,10 @@ def floor(count: int) -> int:
 def job(count: int) -> int:
     with (
         tempfile.TemporaryDirectory() as folder,
-        chain().batch_job(rows(count), store=Path(folder, "j.db")) as made,
+        chain().batch_job(rows(count), store=Path(folder, "j.db")) as batch_job,
     ):
         done = 0
-        for _ in made.results():
+        for _ in batch_job.results():
             done += 1
             note(done)
         return done
@@ -106,10 +106,10 @@ def job_async(count: int) -> int:
     async def main() -> int:
         with (
             tempfile.TemporaryDirectory() as folder,
-            chain().batch_job(rows(count), store=Path(folder, "j.db")) as made,
+            chain().batch_job(rows(count), store=Path(folder, "j.db")) as batch_job,
         ):
             done = 0
-            async for _ in made.aresults():
+            async for _ in batch_job.aresults():
                 done += 1
                 note(done)
             return done
@@ -123,10 +123,10 @@ def ray(count: int) -> int:
     with (
         RayExecutor(workers=2, num_cpus=0.5, object_store_memory=80 * 1024 * 1024) as executor,
         tempfile.TemporaryDirectory() as folder,
-        chain().batch_job(rows(count), store=Path(folder, "j.db"), executor=executor) as made,
+        chain().batch_job(rows(count), store=Path(folder, "j.db"), executor=executor) as batch_job,
     ):
         done = 0
-        for _ in made.results():
+        for _ in batch_job.results():
             done += 1
             note(done)
         return done
@@ -138,8 +138,10 @@ def langchain(count: int) -> int:
     from langchain_core.prompts import ChatPromptTemplate
 
     model = FakeListChatModel(responses=["a short answer"])
-    made = ChatPromptTemplate.from_template("Say something of {topic}") | model | StrOutputParser()
-    return len(asyncio.run(made.abatch(list(rows(count)), {"max_concurrency": 16})))
+    batch_chain = (
+        ChatPromptTemplate.from_template("Say something of {topic}") | model | StrOutputParser()
+    )
+    return len(asyncio.run(batch_chain.abatch(list(rows(count)), {"max_concurrency": 16})))
 
 
 def measure(side: str, count: int, *, is_kept: bool) -> None:
@@ -182,8 +184,8 @@ def section(root: Path) -> str:
         )
     job = rows.get("job", {}).get("marks")
     if job:
-        seen = ", ".join(f"{memory} MB at {int(done):,}" for done, (memory, _) in job.items())
-        lines += ["", f"Peak memory of `batch_job` while it ran: {seen}."]
+        peaks = ", ".join(f"{memory} MB at {int(done):,}" for done, (memory, _) in job.items())
+        lines += ["", f"Peak memory of `batch_job` while it ran: {peaks}."]
     return "\n".join([*lines, "", END])
 
 

@@ -72,9 +72,9 @@ def _rule(x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def _text(
-    x: float, y: float, said: str, anchor: str, *, size: int = 12, colour: str = "#222"
+    x: float, y: float, text: str, anchor: str, *, size: int = 12, colour: str = "#222"
 ) -> str:
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" '
-        f'fill="{colour}">{escape(said)}</text>'
+        f'fill="{colour}">{escape(text)}</text>'
     )

@@ -138,9 +138,9 @@ def cold_start(side: str) -> Run:
             assert process.stdout is not None
             while not (line := process.stdout.readline()).strip():
                 assert line, f"{side} said nothing"
-            took = time.perf_counter() - begin
+            elapsed = time.perf_counter() - begin
             process.stdout.read()
-        return took * 1000
+        return elapsed * 1000
 
     return run
 
@@ -161,18 +161,18 @@ def packages(side: str) -> Run:
         metadata.version(root)  # a side that is not installed is no side
 
     def run() -> float:
-        seen: set[str] = set()
+        names: set[str] = set()
         waiting = list(ROOTS[side])
         while waiting:
             name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
-            if name in seen:
+            if name in names:
                 continue
             try:
                 needs = metadata.requires(name) or []
             except metadata.PackageNotFoundError:
                 continue  # not for this platform or Python
-            seen.add(name)
-            waiting += [re.split(r"[^\w.-]", one)[0] for one in needs if "extra ==" not in one]
-        return float(len(seen))
+            names.add(name)
+            waiting += [re.split(r"[^\w.-]", need)[0] for need in needs if "extra ==" not in need]
+        return float(len(names))
 
     return run

@@ -32,14 +32,14 @@ NAMED = (
 def ratio(row: Row, values: Values) -> float | None:
     """Give ours over the peer's; where there is no peer, over the floor."""
     against = row.peer if row.peer is not None else row.floor
-    ours, theirs = values.get("foldline"), values.get(against or "")
-    return ours / theirs if ours is not None and theirs else None
+    foldline_value, peer_value = values.get("foldline"), values.get(against or "")
+    return foldline_value / peer_value if foldline_value is not None and peer_value else None
 
 
 def line(row: Row, values: Values) -> str:
     """One row for the terminal."""
-    said = "  ".join(f"{side} {_number(value)}" for side, value in values.items())
-    return f"{row.name:52} {_ratio(row, values):>8} {_target(row):>16} {_verdict(row, values):7} {said} {row.unit}"
+    figures = "  ".join(f"{side} {_number(value)}" for side, value in values.items())
+    return f"{row.name:52} {_ratio(row, values):>8} {_target(row):>16} {_verdict(row, values):7} {figures} {row.unit}"
 
 
 def _number(value: float) -> str:
@@ -47,10 +47,10 @@ def _number(value: float) -> str:
 
 
 def _ratio(row: Row, values: Values) -> str:
-    found = ratio(row, values)
-    if found is None:
+    share = ratio(row, values)
+    if share is None:
         return "–"
-    return f"1/{1 / found:.1f}" if found < 1 else f"{found:.2f}"
+    return f"1/{1 / share:.1f}" if share < 1 else f"{share:.2f}"
 
 
 def _target(row: Row) -> str:
@@ -68,19 +68,19 @@ def _verdict(row: Row, values: Values) -> str:
     return {True: "met", False: "MISSED", None: ""}[row.met(values)]
 
 
-def results(found: dict[str, Values], curves: dict[str, Any], before: Any, peers: str) -> Any:
+def results(measured: dict[str, Values], curves: dict[str, Any], before: Any, peers: str) -> Any:
     """Give what is committed; rows that were not measured now stay as they were."""
     rows = dict(before.get("rows", {}))
     for row in ROWS:
-        if (values := found.get(row.name)) is not None:
-            kept = {side: float(f"{value:.4g}") for side, value in values.items()}
+        if (values := measured.get(row.name)) is not None:
+            rounded = {side: float(f"{value:.4g}") for side, value in values.items()}
             share = ratio(row, values)
-            rows[row.name] = {"ratio": float(f"{share:.4g}") if share else None, "values": kept}
+            rows[row.name] = {"ratio": float(f"{share:.4g}") if share else None, "values": rounded}
     rows = {row.name: rows[row.name] for row in ROWS if row.name in rows}
     return {
         "taken": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "load": [round(one, 1) for one in os.getloadavg()],
+        "load": [round(load, 1) for load in os.getloadavg()],
         "python": platform.python_version(),
         "versions": {"foldline": metadata.version("foldline"), **_versions(peers)},
         "rows": rows,
@@ -92,8 +92,8 @@ def _versions(peers: str) -> dict[str, str]:
     if not peers:
         return {}
     code = f"from importlib.metadata import version\nfor n in {NAMED!r}: print(n, version(n))"
-    said = subprocess.run([peers, "-c", code], capture_output=True, text=True, check=False).stdout
-    return dict(one.split() for one in said.splitlines())
+    output = subprocess.run([peers, "-c", code], capture_output=True, text=True, check=False).stdout
+    return dict(line.split() for line in output.splitlines())
 
 
 PAGE = """# Benchmarks
@@ -177,35 +177,35 @@ described again only when something in them has changed.
 """
 
 
-def write_page(root: Path, kept: Any) -> None:
+def write_page(root: Path, stored: Any) -> None:
     """Write docs/benchmarks.md and docs/images/*.svg from the results."""
-    rows = [(row, kept["rows"][row.name]["values"]) for row in ROWS if row.name in kept["rows"]]
+    rows = [(row, stored["rows"][row.name]["values"]) for row in ROWS if row.name in stored["rows"]]
     verdicts = [met for row, values in rows if (met := row.met(values)) is not None]
     missed = verdicts.count(False)
     page = PAGE.format(
-        taken=kept["taken"],
-        machine=kept["machine"],
-        python=kept["python"],
-        load="/".join(map(str, kept["load"])),
-        busy="busy with other work" if kept["load"][0] > 3 else "quiet",
-        versions=", ".join(f"{name} {version}" for name, version in kept["versions"].items()),
+        taken=stored["taken"],
+        machine=stored["machine"],
+        python=stored["python"],
+        load="/".join(map(str, stored["load"])),
+        busy="busy with other work" if stored["load"][0] > 3 else "quiet",
+        versions=", ".join(f"{name} {version}" for name, version in stored["versions"].items()),
         table="\n".join(_table_row(row, values) for row, values in rows),
         counted=f"{len(verdicts) - missed} of {len(verdicts)} targets are met, {missed} missed.",
         jobs=section(root),
         server=server_section(),
-        plots="\n\n".join(_plots(root, kept["curves"])) or "Not taken yet.",
+        plots="\n\n".join(_plots(root, stored["curves"])) or "Not taken yet.",
     )
     (root / "docs" / "benchmarks.md").write_text(page)
 
 
 def _table_row(row: Row, values: Values) -> str:
     def cell(side: str | None) -> str:
-        found = values.get(side or "")
-        return f"{_number(found)} {row.unit}".strip() if found is not None else ""
+        value = values.get(side or "")
+        return f"{_number(value)} {row.unit}".strip() if value is not None else ""
 
-    shown = {"foldline", row.floor, row.peer}
+    shown_sides = {"foldline", row.floor, row.peer}
     others = ", ".join(
-        f"{side} {_number(one)}" for side, one in values.items() if side not in shown
+        f"{side} {_number(value)}" for side, value in values.items() if side not in shown_sides
     )
     verdict = _verdict(row, values).replace("MISSED", "**MISSED**")
     name = row.name.replace("|", "\\|")
@@ -218,7 +218,7 @@ def _table_row(row: Row, values: Values) -> str:
 def _plots(root: Path, curves: dict[str, Any]) -> list[str]:
     images = root / "docs" / "images"
     images.mkdir(exist_ok=True)
-    shown = []
+    links = []
     for name, (title, x_name, y_name, _) in PLOTS.items():
         if name not in curves:
             continue
@@ -227,12 +227,12 @@ def _plots(root: Path, curves: dict[str, Any]) -> list[str]:
             for side, y in values.items():
                 lines.setdefault(side, []).append((x, max(y, 0.001)))
         (images / f"{name}.svg").write_text(draw(title, x_name, y_name, lines))
-        shown.append(f"![{title}](images/{name}.svg)")
-        shown.append(_said(title, y_name, lines))
-    return shown
+        links.append(f"![{title}](images/{name}.svg)")
+        links.append(_caption(title, y_name, lines))
+    return links
 
 
-def _said(title: str, y_name: str, lines: dict[str, list[tuple[float, float]]]) -> str:
+def _caption(title: str, y_name: str, lines: dict[str, list[tuple[float, float]]]) -> str:
     parts = []
     for side, line_ in lines.items():
         (x1, y1), (x2, y2) = line_[0], line_[-1]

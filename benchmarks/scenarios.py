@@ -46,8 +46,8 @@ def make_message(side: str) -> Run:
 
 def make_chunk(side: str) -> Run:
     """One AIMessageChunk of plain text."""
-    made = load(side, "messages").AIMessageChunk
-    return times(2000, lambda: made(content="word "))
+    chunk_class = load(side, "messages").AIMessageChunk
+    return times(2000, lambda: chunk_class(content="word "))
 
 
 def add_two(side: str) -> Run:
@@ -61,29 +61,29 @@ def add_chunks(side: str, kind: str = "text", count: int = 4000) -> Run:
     chunks = list(_chunks(side, kind, count))
 
     def run() -> int:
-        whole = chunks[0]
+        total = chunks[0]
         for chunk in chunks[1:]:
-            whole = whole + chunk
-        assert whole.content is not None
-        assert whole.tool_calls is not None
+            total = total + chunk
+        assert total.content is not None
+        assert total.tool_calls is not None
         return count
 
     return run
 
 
 def _chunks(side: str, kind: str, count: int) -> Iterator[Any]:
-    made = load(side, "messages").AIMessageChunk
+    chunk_class = load(side, "messages").AIMessageChunk
     if kind == "text":
         for _ in range(count):
-            yield made(content="word ")
+            yield chunk_class(content="word ")
     elif kind == "reasoning":
         for _ in range(count):
-            yield made(content=[{"type": "reasoning", "reasoning": "word ", "index": 0}])
+            yield chunk_class(content=[{"type": "reasoning", "reasoning": "word ", "index": 0}])
     else:
         part = {"name": "write", "args": '{"text": "', "id": "c"}
         for _ in range(count):
-            said = {**part, "index": 0, "type": "tool_call_chunk"}
-            yield made(content="", tool_call_chunks=[said])
+            tool_slice = {**part, "index": 0, "type": "tool_call_chunk"}
+            yield chunk_class(content="", tool_call_chunks=[tool_slice])
             part = {"name": None, "args": "0123456789", "id": None}
 
 
@@ -110,10 +110,10 @@ def handlers(side: str, count: int = 1) -> Run:
 
 def nesting(side: str, depth: int = 10) -> Run:
     """Functions that call one another as runnables, so many deep, under one handler; a unit is one of the runs."""
-    made = load(side, "runnables").RunnableLambda
-    inner = made(_add)
+    lambda_class = load(side, "runnables").RunnableLambda
+    inner = lambda_class(_add)
     for _ in range(depth - 1):
-        inner = made(_calling(inner))
+        inner = lambda_class(_calling(inner))
     config = {"callbacks": [_listener(side)]}
 
     def run() -> int:
@@ -126,8 +126,8 @@ def nesting(side: str, depth: int = 10) -> Run:
 
 def _calling(inner: Any) -> Callable[[int], int]:
     def call(x: int) -> int:
-        made: int = inner.invoke(x)
-        return made
+        result: int = inner.invoke(x)
+        return result
 
     return call
 
@@ -141,8 +141,8 @@ def _conversation(side: str, length: int) -> list[Any]:
 def history(side: str, length: int = 1000) -> Run:
     """One call with a long history: through the fake model, so that what is measured is ours and no provider's."""
     model = load(side, "language_models").FakeListChatModel(responses=["hello"])
-    said = _conversation(side, length)
-    return times(10, lambda: model.invoke(said))
+    messages = _conversation(side, length)
+    return times(10, lambda: model.invoke(messages))
 
 
 def bound_tools(side: str, count: int = 100) -> Run:
@@ -152,7 +152,7 @@ def bound_tools(side: str, count: int = 100) -> Run:
     class Bound(models.FakeListChatModel):  # type: ignore[misc,name-defined]
         def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
             convert = load(side, "utils.function_calling").convert_to_openai_tool
-            return self.bind(tools=[convert(one) for one in tools], **kwargs)
+            return self.bind(tools=[convert(tool) for tool in tools], **kwargs)
 
     model = Bound(responses=["hello"]).bind_tools(_tools(side, count))
     return times(20, lambda: model.invoke("hi"))
@@ -172,7 +172,7 @@ def bind_tools(side: str, count: int = 200) -> Run:
 
 
 def _tools(side: str, count: int) -> list[Any]:
-    made = load(side, "tools").tool
+    make_tool = load(side, "tools").tool
 
     def numbered(number: int) -> Any:
         def add(a: int, b: int = 2) -> int:
@@ -180,7 +180,7 @@ def _tools(side: str, count: int) -> list[Any]:
             return a + b
 
         add.__name__ = f"add_{number}"
-        return made(add)
+        return make_tool(add)
 
     return [numbered(number) for number in range(count)]
 
@@ -216,18 +216,18 @@ def stream_and_add(
     model = _native(kind, count) if native and side == "foldline" else _chunked(side, kind, count)
 
     def run() -> int:
-        whole = None
+        total = None
         for chunk in model.stream("hi"):
-            whole = chunk if whole is None else whole + chunk
-        assert whole is not None
-        assert whole.tool_calls is not None
+            total = chunk if total is None else total + chunk
+        assert total is not None
+        assert total.tool_calls is not None
         return count
 
     return run
 
 
 def _chunked(side: str, kind: str, count: int) -> Any:
-    models, made = load(side, "language_models"), load(side, "outputs").ChatGenerationChunk
+    models, chunk_class = load(side, "language_models"), load(side, "outputs").ChatGenerationChunk
 
     class Chunked(models.BaseChatModel):  # type: ignore[misc,name-defined]
         def _generate(self, *args: Any, **kwargs: Any) -> Any:
@@ -235,7 +235,7 @@ def _chunked(side: str, kind: str, count: int) -> Any:
 
         def _stream(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
             for chunk in _chunks(side, kind, count):
-                yield made(message=chunk)
+                yield chunk_class(message=chunk)
 
         @property
         def _llm_type(self) -> str:
@@ -258,12 +258,12 @@ DELTAS = {
 
 
 def _events(kind: str, count: int) -> Iterator[dict[str, Any]]:
-    opened, delta = DELTAS[kind]
+    block, delta = DELTAS[kind]
     yield {"event": "message-start", "role": "ai", "id": "m"}
-    yield {"event": "content-block-start", "index": 0, "content": dict(opened)}
+    yield {"event": "content-block-start", "index": 0, "content": dict(block)}
     for _ in range(count):
         yield {"event": "content-block-delta", "index": 0, "delta": dict(delta)}
-    final = dict(opened)
+    final = dict(block)
     if kind == "tool":
         final["args"] = "0123456789" * count
         final["type"] = "invalid_tool_call"
@@ -321,12 +321,12 @@ def replay_memory(side: str, count: int = 20_000) -> Run:
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
         version = {} if side == "foldline" else {"version": "v3"}
-        opened = model.stream_v2 if side == "foldline" else model.stream_events
-        stream = opened("hi", **version)
+        open_stream = model.stream_v2 if side == "foldline" else model.stream_events
+        stream = open_stream("hi", **version)
         _drained(stream)
-        held = tracemalloc.get_traced_memory()[0] - before
+        memory = tracemalloc.get_traced_memory()[0] - before
         tracemalloc.stop()
-        return held / count
+        return memory / count
 
     return run
 
@@ -338,16 +338,19 @@ def history_memory(side: str, count: int = 1000) -> Run:
         messages = load(side, "messages") if side != "floor" else None
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
-        kept: list[Any] = []
+        history: list[Any] = []
         for place in range(count // 2):
-            said = f"message {place}"
+            content = f"message {place}"
             if messages is None:
-                kept += [{"role": "human", "content": said}, {"role": "ai", "content": said}]
+                history += [
+                    {"role": "human", "content": content},
+                    {"role": "ai", "content": content},
+                ]
             else:
-                kept += [messages.HumanMessage(said), messages.AIMessage(said)]
-        held = tracemalloc.get_traced_memory()[0] - before
+                history += [messages.HumanMessage(content), messages.AIMessage(content)]
+        memory = tracemalloc.get_traced_memory()[0] - before
         tracemalloc.stop()
-        return held / len(kept)
+        return memory / len(history)
 
     return run
 
@@ -389,26 +392,26 @@ def _prompt_model_parser(side: str, letters: int = 5) -> Any:
 def chain(side: str, way: str = "invoke", *, handler: bool = False) -> Run:
     """`prompt | model | parser`: one call; or a batch of 1,000, blocking or async; or its stream, or its events."""
     letters = {"astream_events": 200, "stream": 1000, "astream_events_whole": 5}.get(way, 5)
-    made = _prompt_model_parser(side, letters)
+    pipeline = _prompt_model_parser(side, letters)
     topic = {"topic": "bears"}
     if way == "stream":
-        return lambda: _drained(made.stream(topic))
+        return lambda: _drained(pipeline.stream(topic))
     if way == "invoke":
         config = {"callbacks": [_listener(side)]} if handler else None
-        return times(50, lambda: made.invoke(topic, config))
+        return times(50, lambda: pipeline.invoke(topic, config))
     if way == "astream_events":
-        return lambda: asyncio.run(_count(made.astream_events(topic, version="v2")))
+        return lambda: asyncio.run(_count(pipeline.astream_events(topic, version="v2")))
     if way == "astream_events_whole":
-        return lambda: asyncio.run(_streams(made, topic, 20))
+        return lambda: asyncio.run(_streams(pipeline, topic, 20))
     inputs = [topic] * 1000
     if way == "batch":
-        return lambda: len(made.batch(inputs))
-    return lambda: len(asyncio.run(made.abatch(inputs)))
+        return lambda: len(pipeline.batch(inputs))
+    return lambda: len(asyncio.run(pipeline.abatch(inputs)))
 
 
-async def _streams(made: Any, topic: Any, count: int) -> int:
+async def _streams(pipeline: Any, topic: Any, count: int) -> int:
     for _ in range(count):
-        await _count(made.astream_events(topic, version="v2"))
+        await _count(pipeline.astream_events(topic, version="v2"))
     return count
 
 
@@ -432,16 +435,16 @@ def streamed_item(side: str, count: int = 1000) -> Run:
 
     if side == "floor":
         return lambda: _drained(step(step(source([0]))))
-    made = load(side, "runnables").RunnableGenerator(source) | step | step
-    return lambda: _drained(made.stream(0))
+    pipeline = load(side, "runnables").RunnableGenerator(source) | step | step
+    return lambda: _drained(pipeline.stream(0))
 
 
 def json_parser(side: str, count: int = 2000) -> Run:
     """Partial JSON objects out of a stream of slices."""
     parser = load(side, "output_parsers").JsonOutputParser()
-    whole = json.dumps({"rows": [{"name": f"n{place}", "value": place} for place in range(400)]})
-    size = -(-len(whole) // count)
-    slices = [whole[place : place + size] for place in range(0, len(whole), size)]
+    text = json.dumps({"rows": [{"name": f"n{place}", "value": place} for place in range(400)]})
+    size = -(-len(text) // count)
+    slices = [text[place : place + size] for place in range(0, len(text), size)]
 
     def run() -> int:
         *_, last = parser.transform(iter(slices))
@@ -455,10 +458,10 @@ def prompt(side: str) -> Run:
     """Format a chat prompt of two messages."""
     if side == "floor":
         return times(500, lambda: ["Be brief.", "Tell me about {topic}.".format(topic="bears")])
-    made = load(side, "prompts").ChatPromptTemplate.from_messages(
+    template = load(side, "prompts").ChatPromptTemplate.from_messages(
         [("system", "Be brief."), ("human", "Tell me about {topic}.")]
     )
-    return times(200, lambda: made.invoke({"topic": "bears"}))
+    return times(200, lambda: template.invoke({"topic": "bears"}))
 
 
 def text_prompt(side: str) -> Run:
@@ -466,8 +469,8 @@ def text_prompt(side: str) -> Run:
     text = "Tell me a {adjective} joke about {content}."
     if side == "floor":
         return times(1000, lambda: text.format(adjective="funny", content="chickens"))
-    made = load(side, "prompts").PromptTemplate.from_template(text)
-    return times(500, lambda: made.format(adjective="funny", content="chickens"))
+    template = load(side, "prompts").PromptTemplate.from_template(text)
+    return times(500, lambda: template.format(adjective="funny", content="chickens"))
 
 
 def tool(side: str) -> Run:
@@ -479,9 +482,9 @@ def tool(side: str) -> Run:
 
     if side == "floor":
         return times(1000, lambda: add(a=1, b=2))
-    made = load(side, "tools").tool(add)
+    add_tool = load(side, "tools").tool(add)
     call = {"type": "tool_call", "name": "add", "args": {"a": 1, "b": 2}, "id": "call_1"}
-    return times(300, lambda: made.invoke(call))
+    return times(300, lambda: add_tool.invoke(call))
 
 
 TURNS = 10
@@ -505,11 +508,11 @@ def agent_turn(side: str) -> Run:
 
         def _generate(self, *args: Any, **kwargs: Any) -> Any:
             self.turn += 1
-            said = message("done")
+            answer = message("done")
             if self.turn % TURNS:
                 call = {"name": "add", "args": {"a": 1, "b": 2}, "id": f"c{self.turn}"}
-                said = message("", tool_calls=[call])
-            return outputs.ChatResult(generations=[outputs.ChatGeneration(message=said)])
+                answer = message("", tool_calls=[call])
+            return outputs.ChatResult(generations=[outputs.ChatGeneration(message=answer)])
 
     def add(a: int, b: int) -> int:
         """Add."""
@@ -531,11 +534,11 @@ def embeddings(side: str, count: int = 8) -> Run:
     """Embed texts of 200 words in this process: ours, or llama.cpp's own server asked directly, the same batch."""
     words = (WORDS + " ").split() * 12
     texts = [" ".join([f"text {place}", *words[place : place + 198]]) for place in range(count)]
-    made = load("foldline", "providers.local").LocalEmbeddings()
-    made.embed_documents(texts[:1])
+    model = load("foldline", "providers.local").LocalEmbeddings()
+    model.embed_documents(texts[:1])
     if side == "foldline":
-        return lambda: len(made.embed_documents(texts))
-    runtime = load("foldline", "providers.local.session").load(made.model, made._settings)
+        return lambda: len(model.embed_documents(texts))
+    runtime = load("foldline", "providers.local.session").load(model.model, model._settings)
     return lambda: len(runtime._server.handle_embeddings({"input": texts})["data"])
 
 

@@ -47,10 +47,10 @@ def processes(pid: int) -> list[int]:
             with contextlib.suppress(OSError):
                 fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
                 parents.setdefault(int(fields[1]), []).append(int(entry.name))
-    found = [pid]
-    for each in found:
-        found += parents.get(each, [])
-    return found
+    pids = [pid]
+    for each in pids:
+        pids += parents.get(each, [])
+    return pids
 
 
 def cpu(pid: int) -> float:
@@ -117,8 +117,8 @@ class Side:
         self.requests.append((cpu(self.process.pid) - before) / args.requests * 1e6)
         before = cpu(self.process.pid)
         self.load(args.streams, args.parallel, streams=True)
-        taken = cpu(self.process.pid) - before
-        self.events.append(taken / args.streams / args.events * 1e6)
+        cpu_seconds = cpu(self.process.pid) - before
+        self.events.append(cpu_seconds / args.streams / args.events * 1e6)
 
     def stop(self) -> None:
         """End it."""
@@ -247,14 +247,14 @@ def upstream(args: argparse.Namespace) -> Iterator[None]:
 
 def hold(side: Side, count: int) -> dict[str, float]:
     """Open streams of ten seconds, all at once; return the seconds until the last has ended, and the memory."""
-    before, began = memory(side.process.pid), time.monotonic()
-    used = cpu(side.process.pid)
+    before, start = memory(side.process.pid), time.monotonic()
+    cpu_before = cpu(side.process.pid)
     side.load(count, count, "hold", streams=True)
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start
     return {
         "streams": count,
         "seconds": seconds,
-        "cpu_seconds": cpu(side.process.pid) - used,
+        "cpu_seconds": cpu(side.process.pid) - cpu_before,
         "memory_before": before,
         "memory_after": memory(side.process.pid),
     }
@@ -279,7 +279,7 @@ def rounds(sides: list[Side], args: argparse.Namespace) -> dict[str, Any]:
         for side in sides:
             side.measure(args)
         alone.append(direct(args))
-    ours = sides[0]
+    foldline_side = sides[0]
     result: dict[str, Any] = {
         side.name: {
             "request": statistics.median(side.requests),
@@ -289,11 +289,11 @@ def rounds(sides: list[Side], args: argparse.Namespace) -> dict[str, Any]:
         for side in sides
     }
     result["direct"] = {
-        name: statistics.median(one[name] for one in alone) for name in ("request", "event")
+        name: statistics.median(figures[name] for figures in alone) for name in ("request", "event")
     }
     for side in sides[1:]:
         for name in ("requests", "events"):
-            pairs = zip(getattr(side, name), getattr(ours, name), strict=True)
+            pairs = zip(getattr(side, name), getattr(foldline_side, name), strict=True)
             result[side.name][f"{name}_ratio"] = statistics.median(a / b for a, b in pairs)
     return result
 

@@ -26,14 +26,14 @@ def server_section() -> str:
 
 
 def _row(result: dict[str, Any], label: str, name: str, ratio_name: str) -> str:
-    ours, alone = result["foldline"][name], result["direct"][name]
+    foldline, alone = result["foldline"][name], result["direct"][name]
     litellm = result.get("litellm")
     if litellm is None:
-        return f"| {label} | {alone:,.0f} µs | {ours:,.0f} µs | | | ≤ 1/{GOAL:g} | |"
+        return f"| {label} | {alone:,.0f} µs | {foldline:,.0f} µs | | | ≤ 1/{GOAL:g} | |"
     ratio = litellm[ratio_name]
     verdict = "met" if ratio >= GOAL else "**MISSED**"
     return (
-        f"| {label} | {alone:,.0f} µs | {ours:,.0f} µs | {ours * ratio:,.0f} µs | 1/{ratio:.1f} | ≤ 1/{GOAL:g} "
+        f"| {label} | {alone:,.0f} µs | {foldline:,.0f} µs | {foldline * ratio:,.0f} µs | 1/{ratio:.1f} | ≤ 1/{GOAL:g} "
         f"| {verdict} |"
     )
 

@@ -30,13 +30,13 @@ def _data(value: Any, name: str | None = None) -> bytes:
     return f"{head}data: {json.dumps(value)}\n\n".encode()
 
 
-def _framed(events: list[bytes], *, is_open: bool) -> Pieces:
+def _chunked_answer(events: list[bytes], *, is_open: bool) -> Pieces:
     pieces = [HEAD % b"text/event-stream" + b"transfer-encoding: chunked\r\n\r\n"]
     pieces += [b"%x\r\n%s\r\n" % (len(event), event) for event in events]
     return pieces if is_open else [*pieces, b"0\r\n\r\n"]
 
 
-def _whole(value: Any) -> Pieces:
+def _whole_answer(value: Any) -> Pieces:
     body = json.dumps(value).encode()
     head = HEAD % b"application/json" + b"content-length: %d\r\n\r\n" % len(body)
     return [head + body]
@@ -49,11 +49,13 @@ def completions(kind: str, count: int, *, is_streamed: bool) -> Pieces:
     function = {"name": "write", "arguments": json.dumps({"text": WORD * count})}
     call = {"id": "call_1", "type": "function", "function": function}
     if not is_streamed:
-        said: dict[str, Any] = {"role": "assistant", "content": WORD * count, "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": WORD * count, "refusal": None}
         if kind == "tool":
-            said.update(content=None, tool_calls=[call])
-        choice = {"index": 0, "message": said, "finish_reason": "stop", "logprobs": None}
-        return _whole({**base, "object": "chat.completion", "choices": [choice], "usage": usage})
+            message.update(content=None, tool_calls=[call])
+        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        return _whole_answer(
+            {**base, "object": "chat.completion", "choices": [choice], "usage": usage}
+        )
 
     def chunk(delta: Any, reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
@@ -65,16 +67,17 @@ def completions(kind: str, count: int, *, is_streamed: bool) -> Pieces:
         events.append(chunk({"tool_calls": [opening]}))
         pieces = ['{"text": "', *[WORD] * count, '"}']
         events += [
-            chunk({"tool_calls": [{"index": 0, "function": {"arguments": one}}]}) for one in pieces
+            chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
+            for piece in pieces
         ]
     else:
         rendered = [chunk({"content": word}) for word in WORDS]
         events += [rendered[place % len(WORDS)] for place in range(count)]
     if kind == "hold":
-        return _framed(events, is_open=True)
+        return _chunked_answer(events, is_open=True)
     events.append(chunk({}, "tool_calls" if kind == "tool" else "stop"))
     events.append(_data({**base, "object": "chat.completion.chunk", "choices": [], "usage": usage}))
-    return _framed([*events, b"data: [DONE]\n\n"], is_open=False)
+    return _chunked_answer([*events, b"data: [DONE]\n\n"], is_open=False)
 
 
 def responses(kind: str, count: int, *, is_streamed: bool) -> Pieces:
@@ -92,29 +95,29 @@ def responses(kind: str, count: int, *, is_streamed: bool) -> Pieces:
     base |= {"incomplete_details": None, "instructions": None, "metadata": {}, "tools": []}
     base |= {"tool_choice": "auto", "parallel_tool_calls": True, "temperature": 1.0, "top_p": 1.0}
     done = {**item, "content": [part]}
-    whole = {**base, "status": "completed", "output": [done], "usage": usage}
+    response = {**base, "status": "completed", "output": [done], "usage": usage}
     if not is_streamed:
-        return _whole(whole)
+        return _whole_answer(response)
     number = iter(range(count + 10))
 
     def event(name: str, **fields: Any) -> bytes:
         return _data({"type": name, "sequence_number": next(number), **fields}, name)
 
     place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
-    begun = {**base, "status": "in_progress", "output": [], "usage": None}
-    opened = {**item, "status": "in_progress", "content": []}
+    first_response = {**base, "status": "in_progress", "output": [], "usage": None}
+    first_item = {**item, "status": "in_progress", "content": []}
     delta = "response.output_text.delta"
     events = [
-        event("response.created", response=begun),
-        event("response.output_item.added", output_index=0, item=opened),
+        event("response.created", response=first_response),
+        event("response.output_item.added", output_index=0, item=first_item),
         event("response.content_part.added", **place, part={**part, "text": ""}),
         *[event(delta, **place, delta=WORD, logprobs=[]) for _ in range(count)],
         event("response.output_text.done", **place, text=WORD * count, logprobs=[]),
         event("response.content_part.done", **place, part=part),
         event("response.output_item.done", output_index=0, item=done),
-        event("response.completed", response=whole),
+        event("response.completed", response=response),
     ]
-    return _framed(events, is_open=False)
+    return _chunked_answer(events, is_open=False)
 
 
 def messages(kind: str, count: int, *, is_streamed: bool) -> Pieces:
@@ -126,30 +129,36 @@ def messages(kind: str, count: int, *, is_streamed: bool) -> Pieces:
         block = {"type": "tool_use", "id": "call_1", "name": "write"}
         block["input"] = {"text": WORD * count}
     stop = "tool_use" if kind == "tool" else "end_turn"
-    ended = {"stop_reason": stop, "stop_sequence": None}
+    stop_fields = {"stop_reason": stop, "stop_sequence": None}
     if not is_streamed:
-        return _whole({**base, "content": [block], **ended, "usage": usage})
+        return _whole_answer({**base, "content": [block], **stop_fields, "usage": usage})
 
     def event(name: str, **fields: Any) -> bytes:
         return _data({"type": name, **fields}, name)
 
-    begun = {**base, "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+    first_message = {
+        **base,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": usage,
+    }
     if kind == "tool":
-        opened = {**block, "input": {}}
+        first_block = {**block, "input": {}}
         slices = ['{"text": "', *[WORD] * count, '"}']
-        deltas = [{"type": "input_json_delta", "partial_json": one} for one in slices]
+        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in slices]
     else:
-        opened = {"type": "text", "text": ""}
+        first_block = {"type": "text", "text": ""}
         deltas = [{"type": "text_delta", "text": WORD}] * count
     events = [
-        event("message_start", message=begun),
-        event("content_block_start", index=0, content_block=opened),
+        event("message_start", message=first_message),
+        event("content_block_start", index=0, content_block=first_block),
         *[event("content_block_delta", index=0, delta=delta) for delta in deltas],
         event("content_block_stop", index=0),
-        event("message_delta", delta=ended, usage=usage),
+        event("message_delta", delta=stop_fields, usage=usage),
         event("message_stop"),
     ]
-    return _framed(events, is_open=False)
+    return _chunked_answer(events, is_open=False)
 
 
 APIS = {b"completions": completions, b"responses": responses, b"messages": messages}
@@ -173,12 +182,12 @@ class Stub(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.seen += data
         while (end := self.seen.find(b"\r\n\r\n")) >= 0:
-            found = LENGTH.search(self.seen, 0, end)
-            whole = end + 4 + (int(found[1]) if found else 0)
-            if len(self.seen) < whole:
+            match = LENGTH.search(self.seen, 0, end)
+            size = end + 4 + (int(match[1]) if match else 0)
+            if len(self.seen) < size:
                 return
-            head, body = self.seen[:end], self.seen[end + 4 : whole]
-            self.seen = self.seen[whole:]
+            head, body = self.seen[:end], self.seen[end + 4 : size]
+            self.seen = self.seen[size:]
             self.reply(head.split(b" ", 2)[1].partition(b"?")[0], body)
 
     def reply(self, path: bytes, body: bytes) -> None:

@@ -37,17 +37,17 @@ class Row:
         against = self.floor if self.peer is None else self.peer
         return against in self.sides and not self.is_slow
 
-    def met(self, found: dict[str, float]) -> bool | None:
+    def met(self, values: dict[str, float]) -> bool | None:
         """Whether the targets hold; None where there is none, or nothing to compare with."""
-        ours, checks = found.get("foldline"), []
-        if ours is None:
+        foldline_value, checks = values.get("foldline"), []
+        if foldline_value is None:
             return None
-        if self.target is not None and self.peer in found:
-            checks.append(ours <= self.target * found[self.peer])
-        if self.floor_target is not None and self.floor in found:
-            checks.append(ours <= self.floor_target * found[self.floor])
+        if self.target is not None and self.peer in values:
+            checks.append(foldline_value <= self.target * values[self.peer])
+        if self.floor_target is not None and self.floor in values:
+            checks.append(foldline_value <= self.floor_target * values[self.floor])
         if self.limit is not None:
-            checks.append(ours <= self.limit)
+            checks.append(foldline_value <= self.limit)
         return all(checks) if checks else None
 
 

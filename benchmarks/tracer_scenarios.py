@@ -39,7 +39,7 @@ Traced = tuple[Any, Callable[[], Any]]
 """A handler, and what writes the rest of what it was told."""
 
 
-def _ours(tracer: str) -> Traced:
+def _foldline_traced(tracer: str) -> Traced:
     tracers = import_module("foldline.tracers")
     if tracer == "sqlite":
         handler = tracers.SQLiteTracer(_file())
@@ -60,7 +60,7 @@ def _bare(tracer: str) -> Traced:
 
 
 SIDES: dict[str, Callable[[str], Traced]] = {
-    "foldline": _ours,
+    "foldline": _foldline_traced,
     "floor": _empty,
     "bare rows": _bare,
     "bare spans": _bare,
@@ -131,14 +131,18 @@ def _bare_rows() -> Callable[[], None]:
         file.execute("BEGIN IMMEDIATE")
         file.executemany(
             insert,
-            [(new, some[0], *row[2:]) for some in ids for new, row in zip(some, rows, strict=True)],
+            [
+                (new, run_ids[0], *row[2:])
+                for run_ids in ids
+                for new, row in zip(run_ids, rows, strict=True)
+            ],
         )
         file.executemany(
             "INSERT INTO tags (run_id, tag) VALUES (?, ?)",
             [
                 (new, tags[row[0]])
-                for some in ids
-                for new, row in zip(some, rows, strict=True)
+                for run_ids in ids
+                for new, row in zip(run_ids, rows, strict=True)
                 if row[0] in tags
             ],
         )

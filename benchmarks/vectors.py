@@ -30,7 +30,7 @@ class Compared(NamedTuple):
 
 
 @cache
-def _filled() -> tuple[InMemoryVectorStore, Any, Any]:
+def _filled_store() -> tuple[InMemoryVectorStore, Any, Any]:
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((COUNT, SIZE), dtype=np.float32)
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=SIZE))
@@ -42,23 +42,23 @@ def _filled() -> tuple[InMemoryVectorStore, Any, Any]:
 
 def compare(repeats: int = 30, **search: Any) -> Compared:
     """Time both in turn, so that a busy machine slows both."""
-    store, units, query = _filled()
+    store, units, query = _filled_store()
     numbers = query.tolist()
 
     def bare() -> None:
         scores = units @ query
         np.argpartition(scores, COUNT - K)[COUNT - K :]
 
-    def ours() -> None:
+    def search_store() -> None:
         store.similarity_search_by_vector(numbers, k=K, **search)
 
-    times: dict[Callable[[], None], list[float]] = {bare: [], ours: []}
+    times: dict[Callable[[], None], list[float]] = {bare: [], search_store: []}
     for _ in range(repeats):
-        for function, taken in times.items():
+        for function, durations in times.items():
             begin = time.perf_counter()
             function()
-            taken.append(time.perf_counter() - begin)
-    return Compared(statistics.median(times[bare]), statistics.median(times[ours]))
+            durations.append(time.perf_counter() - begin)
+    return Compared(statistics.median(times[bare]), statistics.median(times[search_store]))
 
 
 if __name__ == "__main__":
@@ -67,7 +67,7 @@ if __name__ == "__main__":
         "filter, 1 in 100": {"filter": {"n": 3}},
         "filter, a function": {"filter": lambda document: document.metadata["n"] == 3},
     }.items():
-        bare, ours = compare(**search)
+        bare, store_seconds = compare(**search)
         print(
-            f"{name:20} bare {bare * 1e3:6.2f} ms   ours {ours * 1e3:6.2f} ms   {ours / bare:.2f} x"
+            f"{name:20} bare {bare * 1e3:6.2f} ms   ours {store_seconds * 1e3:6.2f} ms   {store_seconds / bare:.2f} x"
         )

@@ -69,10 +69,10 @@ def main(command: str = "begin", path: str = "orders.db") -> None:
         else:
             state = order.state()
             print(state.status, list(state.steps))
-    except FlowInterruptedError as stopped:
-        print("waiting:", stopped.interrupts[0].value["question"])
-    except PermissionError as refused:
-        print(refused)
+    except FlowInterruptedError as interruption:
+        print("waiting:", interruption.interrupts[0].value["question"])
+    except PermissionError as error:
+        print(error)
 
 
 if __name__ == "__main__":

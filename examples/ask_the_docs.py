@@ -55,16 +55,16 @@ def make_retriever(pages: Path, folder: Path) -> Runnable[str, list[Document]]:
     print(f"{len(pieces)} pieces: {result['num_added']} new, {result['num_deleted']} gone\n")
     by_meaning = store.as_retriever(search_kwargs={"k": 6})
     by_words = BM25Retriever.from_documents(pieces, k=6)
-    both = EnsembleRetriever(retrievers=[by_meaning, by_words], weights=[0.6, 0.4])
-    return both | RunnableLambda(lambda found: found[:3], name="best")
+    ensemble = EnsembleRetriever(retrievers=[by_meaning, by_words], weights=[0.6, 0.4])
+    return ensemble | RunnableLambda(lambda documents: documents[:3], name="best")
 
 
-def make_prompt(given: dict[str, object]) -> str:
+def make_prompt(inputs: dict[str, object]) -> str:
     """Put what was found before the question."""
-    found = given["documents"]
-    assert isinstance(found, list)
-    context = "\n\n".join(document.page_content for document in found)
-    return ASK.replace("{context}", context).replace("{question}", str(given["question"]))
+    documents = inputs["documents"]
+    assert isinstance(documents, list)
+    context = "\n\n".join(document.page_content for document in documents)
+    return ASK.replace("{context}", context).replace("{question}", str(inputs["question"]))
 
 
 def main() -> None:
@@ -78,13 +78,15 @@ def main() -> None:
     retriever = make_retriever(options.pages, options.index)
     looked_up = {"question": RunnablePassthrough(), "documents": retriever}
     chain = RunnablePassthrough.assign(prompt=RunnableLambda(make_prompt))
-    found = (RunnableLambda(lambda question: question) | looked_up | chain).invoke(options.question)
+    result = (RunnableLambda(lambda question: question) | looked_up | chain).invoke(
+        options.question
+    )
     if not options.sources:
         model = ChatLlamaCpp(max_tokens=120, temperature=0)
-        for chunk in model.stream(found["prompt"]):
+        for chunk in model.stream(result["prompt"]):
             print(chunk.text, end="", flush=True)
         print("\n")
-    for document in found["documents"]:
+    for document in result["documents"]:
         print(f"- {document.metadata['source']}: {document.metadata['heading']}")
 
 

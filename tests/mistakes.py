@@ -217,7 +217,7 @@ KEYS = re.compile(r"(API_KEY|AWS_|GOOGLE_|ANTHROPIC_|OPENAI_|FOLDLINE_MODEL)")
 def run(snippet: str) -> tuple[str, str]:
     """Return the class of what a mistake raises or warns of, and its words; nothing where it is accepted."""
     space: dict[str, Any] = {}
-    before, kept = Path.cwd(), dict(os.environ)
+    before, environment = Path.cwd(), dict(os.environ)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         os.chdir(surroundings())
@@ -233,7 +233,7 @@ def run(snippet: str) -> tuple[str, str]:
         finally:
             os.chdir(before)
             os.environ.clear()
-            os.environ.update(kept)
+            os.environ.update(environment)
     if warned:
         return type(warned[0].message).__name__, plain(str(warned[0].message))
     return "", ""

@@ -47,28 +47,28 @@ def codes_in(text: str) -> Iterator[str]:
             yield f"F-{code[-3:]}" if code[0] == "F" else code
 
 
-def used() -> dict[str, set[str]]:
+def files_by_code() -> dict[str, set[str]]:
     """Give every code in the source, the tests and the pages, with the files that use it."""
-    found = defaultdict(set)
+    files = defaultdict(set)
     for folder, pattern in (("src", "*.py"), ("tests", "*.py"), ("docs", "*.md")):
         for path in (ROOT / folder).rglob(pattern):
             if path == PAGE:
                 continue
             for code in codes_in(path.read_text(encoding="utf-8")):
-                found[code].add(path.relative_to(ROOT).as_posix())
-    return found
+                files[code].add(path.relative_to(ROOT).as_posix())
+    return files
 
 
 @cache
-def shown() -> dict[str, list[tuple[str, str]]]:
+def names_by_code() -> dict[str, list[tuple[str, str]]]:
     """Give the tests, as name and file, that show each rule."""
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    tests: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for path in sorted((ROOT / "tests").rglob("*.py")):
         file = path.relative_to(ROOT).as_posix()
         text = path.read_text(encoding="utf-8")
         if not path.name.startswith("test_"):
             for code in dict.fromkeys(codes_in(text)):
-                found[code].append((path.stem, file))
+                tests[code].append((path.stem, file))
             continue
         tree = ast.parse(text)
         for node in ast.walk(tree):
@@ -76,31 +76,31 @@ def shown() -> dict[str, list[tuple[str, str]]]:
                 says = f"{node.name}\n{ast.get_docstring(node) or ''}".replace("_", " ")
                 says = re.sub(r"\bF ([A-Z]\d{2})\b", r"F-\1", says)
                 for code in dict.fromkeys(codes_in(says)):
-                    found[code].append((node.name, file))
+                    tests[code].append((node.name, file))
         for code in dict.fromkeys(codes_in(text)):
-            if not any(file == known for _, known in found[code]):
-                found[code].append((path.stem, file))
-    return found
+            if not any(file == test_file for _, test_file in tests[code]):
+                tests[code].append((path.stem, file))
+    return tests
 
 
-def written() -> str:
+def page_text() -> str:
     """Return the page as it should be."""
-    tests = shown()
+    tests = names_by_code()
     rows = [f"| {code} | {_links(tests.get(code, []))} |" for code in defined()]
     return HEAD + "\n".join(rows) + "\n"
 
 
 def _links(tests: list[tuple[str, str]]) -> str:
-    named = sorted(
+    ordered_tests = sorted(
         tests, key=lambda test: not test[0].startswith("test_T") and "test_" not in test[0]
     )
     links = [
         f"[{name.removeprefix('test_').replace('_', ' ')}](../../{file})"
-        for name, file in named[:SHOWN]
+        for name, file in ordered_tests[:SHOWN]
     ]
-    rest = len(named) - SHOWN
-    return "<br>".join([*links, *([f"and {rest} more"] if rest > 0 else [])])
+    hidden_count = len(ordered_tests) - SHOWN
+    return "<br>".join([*links, *([f"and {hidden_count} more"] if hidden_count > 0 else [])])
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(), encoding="utf-8")
+    PAGE.write_text(page_text(), encoding="utf-8")

@@ -145,8 +145,8 @@ stand_ins = st.builds(
 
 
 @dataclass(frozen=True)
-class Said:
-    """One thing a model means to say, before it is cut into slices."""
+class PlannedBlock:
+    """A block of an answer before it is cut into slices."""
 
     kind: str
     text: str
@@ -155,17 +155,17 @@ class Said:
 
 
 @st.composite
-def speeches(draw: st.DrawFn) -> list[Said]:
-    """What a model means to say: text, reasoning and calls, neighbours of different kinds or names."""
-    said: list[Said] = []
+def planned_blocks(draw: st.DrawFn) -> list[PlannedBlock]:
+    """Blocks of an answer: text, reasoning and calls, neighbours of different kinds or names."""
+    blocks: list[PlannedBlock] = []
     for number in range(draw(st.integers(0, 4))):
         kind = draw(st.sampled_from(["text", "reasoning", "tool_call"]))
         if kind == "tool_call":
             args = json.dumps(draw(json_objects))
-            said.append(Said(kind, args, id=f"call_{number}", name=draw(names)))
-        elif not said or said[-1].kind != kind:
-            said.append(Said(kind, draw(some_text)))
-    return said
+            blocks.append(PlannedBlock(kind, args, id=f"call_{number}", name=draw(names)))
+        elif not blocks or blocks[-1].kind != kind:
+            blocks.append(PlannedBlock(kind, draw(some_text)))
+    return blocks
 
 
 def _slices(draw: st.DrawFn, text: str) -> list[str]:
@@ -173,25 +173,25 @@ def _slices(draw: st.DrawFn, text: str) -> list[str]:
     return [text[start:end] for start, end in itertools.pairwise(cuts)] or [""]
 
 
-def _part(said: Said, piece: str, *, index: int | None, is_first: bool) -> Block:
-    if said.kind != "tool_call":
-        block: Block = {"type": said.kind, said.kind: piece}
+def _part(planned: PlannedBlock, piece: str, *, index: int | None, is_first: bool) -> Block:
+    if planned.kind != "tool_call":
+        block: Block = {"type": planned.kind, planned.kind: piece}
     else:
         block = {"type": "tool_call_chunk", "args": piece}
         if is_first:
-            block |= {"id": said.id, "name": said.name}
+            block |= {"id": planned.id, "name": planned.name}
     return block if index is None else {**block, "index": index}
 
 
 @st.composite
-def partial_parts(draw: st.DrawFn, speech: list[Said], *, indexed: bool) -> list[Block]:
-    """Cut a speech into the partial blocks of v1 chunks; with indexes the blocks may interleave."""
+def partial_parts(draw: st.DrawFn, blocks: list[PlannedBlock], *, indexed: bool) -> list[Block]:
+    """Cut planned blocks into the partial blocks of v1 chunks; with indexes the blocks may interleave."""
     queues = [
         [
-            _part(said, piece, index=number if indexed else None, is_first=place == 0)
-            for place, piece in enumerate(_slices(draw, said.text))
+            _part(planned, piece, index=number if indexed else None, is_first=place == 0)
+            for place, piece in enumerate(_slices(draw, planned.text))
         ]
-        for number, said in enumerate(speech)
+        for number, planned in enumerate(blocks)
     ]
     if not indexed:
         return [part for queue in queues for part in queue]
@@ -217,8 +217,8 @@ def event_streams(draw: st.DrawFn) -> list[Event]:
     usage = draw(st.none() | usages)
     reason = draw(st.none() | st.sampled_from(["stop", "length"]))
     if draw(st.booleans()):
-        speech = draw(speeches())
-        parts = draw(partial_parts(speech, indexed=draw(st.booleans())))
+        blocks = draw(planned_blocks())
+        parts = draw(partial_parts(blocks, indexed=draw(st.booleans())))
         return say(parts, usage=usage, reason=reason)
     writer = EventWriter(id=draw(st.none() | ids), allow_repeated_ids=True)
     events: list[Event] = []

@@ -63,103 +63,111 @@ class Look(ChatModel):
         return {"text": "ok", **self.answer}
 
 
-def check_name(theirs: str, ours: str) -> None:
-    module, _, name = ours.rpartition(".")
+def check_name(aigne_name: str, foldline_name: str) -> None:
+    module, _, name = foldline_name.rpartition(".")
     assert getattr(importlib.import_module(module), name) is not None
 
 
-def check_model(theirs: str, ours: str) -> None:
-    module, _, name = ours.rpartition(".")
+def check_model(aigne_name: str, foldline_name: str) -> None:
+    module, _, name = foldline_name.rpartition(".")
     assert issubclass(getattr(importlib.import_module(module), name), ChatModel)
 
 
-def check_method(theirs: str, ours: str) -> None:
-    owner, _, name = ours.partition(".")
+def check_method(aigne_name: str, foldline_name: str) -> None:
+    owner, _, name = foldline_name.partition(".")
     assert owner == "ChatModel"
     assert callable(getattr(ChatModel, name))
 
 
-def check_constructor(theirs: str, ours: str) -> None:
-    value = VALUES.get(("constructor", ours), "x")
-    assert getattr(Look(**{theirs: value}), ours) == value
-    assert getattr(Look(**{ours: value}), ours) == value
+def check_constructor(aigne_name: str, foldline_name: str) -> None:
+    value = VALUES.get(("constructor", foldline_name), "x")
+    assert getattr(Look(**{aigne_name: value}), foldline_name) == value
+    assert getattr(Look(**{foldline_name: value}), foldline_name) == value
 
 
-def check_retry(theirs: str, ours: str) -> None:
-    value = VALUES["retry", ours]
-    policy = RetryPolicy.of({theirs: value})
-    assert getattr(policy, ours) == (value / 1000 if theirs.endswith("Timeout") else value)
+def check_retry(aigne_name: str, foldline_name: str) -> None:
+    value = VALUES["retry", foldline_name]
+    policy = RetryPolicy.of({aigne_name: value})
+    assert getattr(policy, foldline_name) == (
+        value / 1000 if aigne_name.endswith("Timeout") else value
+    )
 
 
-def check_model_option(theirs: str, ours: str) -> None:
-    assert ours in ChatModelInputOptions.__annotations__
-    for name in (theirs, ours):
+def check_model_option(aigne_name: str, foldline_name: str) -> None:
+    assert foldline_name in ChatModelInputOptions.__annotations__
+    for name in (aigne_name, foldline_name):
         model = Look()
         model.run({"messages": "x", "modelOptions": {name: 5}})
         options = model.seen[0][0].model_options | model.seen[0][1]
-        assert options[ours] == 5
+        assert options[foldline_name] == 5
 
 
-def check_input(theirs: str, ours: str) -> None:
-    value = VALUES["input", ours]
+def check_input(aigne_name: str, foldline_name: str) -> None:
+    value = VALUES["input", foldline_name]
     read = [
-        getattr(ChatModelInput(**{"messages": [], name: value}), ours) for name in (theirs, ours)
+        getattr(ChatModelInput(**{"messages": [], name: value}), foldline_name)
+        for name in (aigne_name, foldline_name)
     ]
-    assert read[0] == read[1] != ChatModelInput.model_fields[ours].default
+    assert read[0] == read[1] != ChatModelInput.model_fields[foldline_name].default
 
 
-def check_role(theirs: str, ours: str) -> None:
-    message = {"role": theirs, "content": "x", "toolCallId": "c"}
-    if theirs != "tool":
+def check_role(aigne_name: str, foldline_name: str) -> None:
+    message = {"role": aigne_name, "content": "x", "toolCallId": "c"}
+    if aigne_name != "tool":
         del message["toolCallId"]
     (read,) = ChatModelInput(messages=[message]).messages
-    assert type(read) is getattr(messages, ours)
+    assert type(read) is getattr(messages, foldline_name)
 
 
-def check_message(theirs: str, ours: str) -> None:
-    assert ours in ChatModelInputMessage.__annotations__
-    value = VALUES.get(("message", ours), "x")
-    role = {"tool_call_id": "tool", "tool_calls": "agent"}.get(ours, "user")
-    for name in (theirs, ours):
-        given = {"role": role, "content": "x", name: value}
-        (read,) = ChatModelInput(messages=[given]).messages
-        if ours == "tool_calls":
+def check_message(aigne_name: str, foldline_name: str) -> None:
+    assert foldline_name in ChatModelInputMessage.__annotations__
+    value = VALUES.get(("message", foldline_name), "x")
+    role = {"tool_call_id": "tool", "tool_calls": "agent"}.get(foldline_name, "user")
+    for name in (aigne_name, foldline_name):
+        message = {"role": role, "content": "x", name: value}
+        (read,) = ChatModelInput(messages=[message]).messages
+        if foldline_name == "tool_calls":
             assert read.tool_calls[0]["args"] == {"a": 1}
-        elif ours == "cache_control":
-            assert read.additional_kwargs[ours] == value
+        elif foldline_name == "cache_control":
+            assert read.additional_kwargs[foldline_name] == value
         else:
-            assert getattr(read, ours) == value
+            assert getattr(read, foldline_name) == value
 
 
-def check_output(theirs: str, ours: str) -> None:
-    value = VALUES.get(("output", ours), "x")
-    outputs = [Look(answer={name: value}).run({"messages": "x"}) for name in (theirs, ours)]
-    assert getattr(outputs[0], ours) == getattr(outputs[1], ours)
-    assert getattr(outputs[0], ours) not in (None, [])
-    assert theirs in outputs[0].model_dump(by_alias=True)
-    assert ChatModelOutput.model_validate({theirs: value}) is not None
+def check_output(aigne_name: str, foldline_name: str) -> None:
+    value = VALUES.get(("output", foldline_name), "x")
+    outputs = [
+        Look(answer={name: value}).run({"messages": "x"}) for name in (aigne_name, foldline_name)
+    ]
+    assert getattr(outputs[0], foldline_name) == getattr(outputs[1], foldline_name)
+    assert getattr(outputs[0], foldline_name) not in (None, [])
+    assert aigne_name in outputs[0].model_dump(by_alias=True)
+    assert ChatModelOutput.model_validate({aigne_name: value}) is not None
 
 
-def check_usage(theirs: str, ours: str) -> None:
-    output = Look(answer={"usage": {"inputTokens": 1, theirs: 4}}).run({"messages": "x"})
-    assert getattr(output.usage, ours) == 4
-    assert output.model_dump(by_alias=True)["usage"][theirs] == 4
-    assert getattr(ChatModelOutputUsage(**{theirs: 4}), ours) == 4
+def check_usage(aigne_name: str, foldline_name: str) -> None:
+    output = Look(answer={"usage": {"inputTokens": 1, aigne_name: 4}}).run({"messages": "x"})
+    assert getattr(output.usage, foldline_name) == 4
+    assert output.model_dump(by_alias=True)["usage"][aigne_name] == 4
+    assert getattr(ChatModelOutputUsage(**{aigne_name: 4}), foldline_name) == 4
 
 
-def check_invoke_option(theirs: str, ours: str) -> None:
+def check_invoke_option(aigne_name: str, foldline_name: str) -> None:
     model = Look()
     model.run({"messages": "x"})
     options = model.seen[0][1]
     assert isinstance(options, AgentInvokeOptions)
-    assert getattr(options, ours) is not None
+    assert getattr(options, foldline_name) is not None
 
 
-def check_file(theirs: str, ours: str) -> None:
-    key = {"file": "data", "url": "url", "local": "path"}[theirs]
-    message = {"role": "user", "content": [{"type": theirs, key: "aGk=", "mimeType": "image/png"}]}
+def check_file(aigne_name: str, foldline_name: str) -> None:
+    key = {"file": "data", "url": "url", "local": "path"}[aigne_name]
+    message = {
+        "role": "user",
+        "content": [{"type": aigne_name, key: "aGk=", "mimeType": "image/png"}],
+    }
     (read,) = ChatModelInput(messages=[message]).messages
-    assert read.content == [{"type": "image", ours: "aGk=", "mime_type": "image/png"}]
+    assert read.content == [{"type": "image", foldline_name: "aGk=", "mime_type": "image/png"}]
 
 
 CHECKS: dict[str, Callable[[str, str], None]] = {
@@ -169,9 +177,9 @@ CHECKS: dict[str, Callable[[str, str], None]] = {
 }
 
 
-@pytest.mark.parametrize(("theirs", "kind", "ours"), ROWS)
-def test_a_name_of_aignes_is_ours(theirs: str, kind: str, ours: str) -> None:
-    CHECKS[kind](theirs, ours)
+@pytest.mark.parametrize(("aigne_name", "kind", "foldline_name"), ROWS)
+def test_a_name_of_aignes_is_ours(aigne_name: str, kind: str, foldline_name: str) -> None:
+    CHECKS[kind](aigne_name, foldline_name)
 
 
 def test_the_table_has_rows_of_every_kind_and_no_line_that_is_not_read() -> None:

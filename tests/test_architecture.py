@@ -41,7 +41,7 @@ def short(path: Path) -> str:
 
 
 @cache
-def parsed(path: Path) -> ast.Module:
+def parse_file(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
@@ -62,7 +62,7 @@ def module_body(tree: ast.Module) -> Iterator[ast.stmt]:
 
 def bound_names(tree: ast.Module) -> set[str]:
     """The public names a package defines or, where it only gathers, imports from its modules."""
-    defined, gathered = set(), set()
+    defined, reexports = set(), set()
     for node in module_body(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             defined.add(node.name)
@@ -71,10 +71,10 @@ def bound_names(tree: ast.Module) -> set[str]:
             and (node.module or "").startswith("foldline")
             and node.module != "foldline._lazy"
         ):
-            gathered |= {alias.asname or alias.name for alias in node.names}
+            reexports |= {alias.asname or alias.name for alias in node.names}
     public = {name for name in defined if not name.startswith("_")}
     only_gathers = defined <= {"__getattr__", "__dir__"}
-    return {name for name in gathered if not name.startswith("_")} if only_gathers else public
+    return {name for name in reexports if not name.startswith("_")} if only_gathers else public
 
 
 def announced(tree: ast.Module) -> set[str] | None:
@@ -98,15 +98,15 @@ def is_public(path: Path) -> bool:
 
 def wrong_exports(path: Path) -> str | None:
     """What is wrong with the `__all__` of a file, if anything."""
-    tree = parsed(path)
+    tree = parse_file(path)
     is_package = path.name == "__init__.py"
     exported = bound_names(tree) if is_package else set()
     names = announced(tree)
     if names is None:
         return f"exports {exported}: give it an __all__" if is_package and exported else None
     module = ".".join(("foldline", *path.relative_to(PACKAGE).with_suffix("").parts))
-    loaded = __import__(module.removesuffix(".__init__"), fromlist=["*"])
-    if absent := {name for name in names if not hasattr(loaded, name)}:
+    loaded_module = __import__(module.removesuffix(".__init__"), fromlist=["*"])
+    if absent := {name for name in names if not hasattr(loaded_module, name)}:
         return f"{absent} is in __all__, and is not there"
     if is_package and (
         silent := exported - names
@@ -133,7 +133,7 @@ def test_a_module_whose_import_is_an_act_has_the_names_it_announces():
 
 def test_imports_are_absolute():
     relative = {
-        short(path): [module for module in imported(parsed(path)) if module.startswith(".")]
+        short(path): [module for module in imported(parse_file(path)) if module.startswith(".")]
         for path in SOURCES
     }
 
@@ -143,7 +143,7 @@ def test_imports_are_absolute():
 def test_only_io_may_wait():
     waiting = {
         short(path): [
-            module for module in imported(parsed(path)) if module.split(".")[0] in WAITING
+            module for module in imported(parse_file(path)) if module.split(".")[0] in WAITING
         ]
         for path in SOURCES
         if not path.relative_to(PACKAGE).as_posix().startswith(MAY_WAIT)
@@ -155,7 +155,7 @@ def test_only_io_may_wait():
 
 
 def test_a_file_opens_with_what_it_is():
-    silent = [short(path) for path in SOURCES if not ast.get_docstring(parsed(path))]
+    silent = [short(path) for path in SOURCES if not ast.get_docstring(parse_file(path))]
 
     assert silent == [], "the first line says what the file is for"
 
@@ -194,12 +194,12 @@ def committed_files() -> list[Path]:
     if (ROOT / ".git").exists():
         command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"]
         listing = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
-        found = [ROOT / name for name in listing.decode().split("\0") if name]
+        paths = [ROOT / name for name in listing.decode().split("\0") if name]
     else:
-        found = [
+        paths = [
             path for path in ROOT.rglob("*") if not path.relative_to(ROOT).parts[0].startswith(".")
         ]
-    return [path for path in found if path.is_file()]
+    return [path for path in paths if path.is_file()]
 
 
 def test_no_registry_host_and_no_path_of_this_machine_is_written_down():
@@ -208,12 +208,12 @@ def test_no_registry_host_and_no_path_of_this_machine_is_written_down():
     unwanted += ["registry." + "npmjs", "/" + "root/"]
     if len(ROOT.parts) > 2:
         unwanted.append(f"{ROOT}/")
-    found = []
+    findings = []
     for path in committed_files():
         text = path.read_bytes().decode("utf-8", errors="replace")
-        found += [f"{short(path)}: {word}" for word in unwanted if word in text]
+        findings += [f"{short(path)}: {word}" for word in unwanted if word in text]
 
-    assert found == []
+    assert findings == []
 
 
 def test_every_name_of_langchain_is_here_or_its_absence_has_a_reason():

@@ -36,12 +36,12 @@ def files_entered(chain: Runnable[Any, Any]) -> set[str]:
     """The files of foldline in which a call enters a function, once all that is looked up once is known."""
     question = {"name": "Bob", "question": "Who?"}
     assert chain.invoke(question) == "hello"
-    entered: set[str] = set()
+    files: set[str] = set()
 
     def note(frame: FrameType, event: str, _: object) -> None:
         file = frame.f_code.co_filename
         if event == "call" and file.startswith(HOME):
-            entered.add(file[len(HOME) + 1 :])
+            files.add(file[len(HOME) + 1 :])
 
     gc.collect()  # what earlier tests left is finalised now, not inside the call
     gc.disable()
@@ -51,7 +51,7 @@ def files_entered(chain: Runnable[Any, Any]) -> set[str]:
     finally:
         sys.setprofile(None)
         gc.enable()
-    return entered
+    return files
 
 
 def chain_with(model: Runnable[Any, Any]) -> Runnable[Any, Any]:
@@ -61,29 +61,29 @@ def chain_with(model: Runnable[Any, Any]) -> Runnable[Any, Any]:
 
 def test_a_call_of_a_real_provider_enters_at_most_forty_files(tmp_path: Path):
     model = ChatOpenAI(model="gpt-5-mini", api_key="k", base_url="http://127.0.0.1:1/v1")
-    sent = model.explain([("system", "You are Bob."), ("human", "Who?")])
+    explanation = model.explain([("system", "You are Bob."), ("human", "Who?")])
     recording = tmp_path / "answer.jsonl"
-    recording.write_text(json.dumps(recorded(sent, ANSWER)) + "\n")
+    recording.write_text(json.dumps(recorded(explanation, ANSWER)) + "\n")
     model.transport = ReplayTransport(recording, repeat=True)
 
-    entered = files_entered(chain_with(model))
+    files = files_entered(chain_with(model))
 
-    assert len(entered - {"testing/replay.py"}) <= 40, "\n".join(sorted(entered))
+    assert len(files - {"testing/replay.py"}) <= 40, "\n".join(sorted(files))
 
 
-def recorded(sent: Explained, answer: dict[str, Any]) -> dict[str, Any]:
+def recorded(explanation: Explained, answer: dict[str, Any]) -> dict[str, Any]:
     """One call as `RecordingTransport` writes it."""
     headers = {"content-type": "application/json"}
     return {
-        "request": {"method": sent.method, "url": sent.url, "body": sent.body},
+        "request": {"method": explanation.method, "url": explanation.url, "body": explanation.body},
         "response": {"status": 200, "headers": headers, "chunks": [[0, json.dumps(answer)]]},
     }
 
 
 def test_a_call_of_a_fake_enters_fewer():
-    entered = files_entered(chain_with(FakeListChatModel(responses=["hello"])))
+    files = files_entered(chain_with(FakeListChatModel(responses=["hello"])))
 
-    assert len(entered) <= 20, "\n".join(sorted(entered))
+    assert len(files) <= 20, "\n".join(sorted(files))
 
 
 def test_a_call_leaves_nothing_for_the_collector():
@@ -99,12 +99,12 @@ def test_a_call_leaves_nothing_for_the_collector():
     gc.disable()
     try:
         calls()
-        left = gc.collect()
+        garbage = gc.collect()
     finally:
         gc.enable()
-    assert left == 0
+    assert garbage == 0
 
 
 def test_a_provider_has_few_classes_of_ours_above_it():
-    ours = [cls for cls in ChatOpenAI.__mro__ if cls.__module__.startswith("foldline")]
-    assert len(ours) <= 9, ours
+    classes = [cls for cls in ChatOpenAI.__mro__ if cls.__module__.startswith("foldline")]
+    assert len(classes) <= 9, classes

@@ -133,9 +133,9 @@ def test_every_name_of_the_registry_is_a_class(name: str) -> None:
 
 
 def test_packages_announce_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = EntryPoint("acme", "foldline.language_models:FakeListChatModel", providers.GROUP)
+    entry_point = EntryPoint("acme", "foldline.language_models:FakeListChatModel", providers.GROUP)
     monkeypatch.setattr(
-        metadata, "entry_points", lambda group: [mine] if group == providers.GROUP else []
+        metadata, "entry_points", lambda group: [entry_point] if group == providers.GROUP else []
     )
     assert "acme" in provider_names()
     assert init_chat_model("acme:anvil", responses=["hi"]).invoke("x").text == "hi"
@@ -149,19 +149,21 @@ def test_a_missing_package_says_the_command(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_importing_the_front_door_imports_no_provider() -> None:
     code = "import foldline.chat_models, sys; print([m for m in sys.modules if m.startswith('foldline.providers.')])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
 
 
-def chosen(model: ConfigurableChatModel, /, **values: Any) -> Any:
+def choose_model(model: ConfigurableChatModel, /, **values: Any) -> Any:
     return model.prepare({"configurable": values})[0]
 
 
 def test_a_model_without_a_name_is_chosen_by_config() -> None:
     model = init_chat_model(temperature=0)
-    assert chosen(model, model="groq:m").model == "m"
-    picked = chosen(model, model="m", model_provider="deepseek")
-    assert (type(picked).__name__, picked.temperature) == ("ChatDeepSeek", 0)
+    assert choose_model(model, model="groq:m").model == "m"
+    chat_model = choose_model(model, model="m", model_provider="deepseek")
+    assert (type(chat_model).__name__, chat_model.temperature) == ("ChatDeepSeek", 0)
     with pytest.raises(UsageError, match="no model is chosen"):
         model.invoke("x")
 
@@ -170,25 +172,27 @@ def test_a_default_and_named_fields() -> None:
     model = init_chat_model(
         "openai:gpt-4.1", configurable_fields=["temperature"], config_prefix="first", api_key="k"
     )
-    assert chosen(model).model == "gpt-4.1"
-    assert chosen(model, first_temperature=0.5).temperature == 0.5
-    assert chosen(model, first_model="x", temperature=0.5).temperature is None
+    assert choose_model(model).model == "gpt-4.1"
+    assert choose_model(model, first_temperature=0.5).temperature == 0.5
+    assert choose_model(model, first_model="x", temperature=0.5).temperature is None
     assert [spec.id for spec in model.config_specs] == ["first_temperature"]
 
 
 def test_any_field() -> None:
     model = init_chat_model("openai:gpt-4.1", configurable_fields="any", api_key="k")
-    assert chosen(model, base_url="https://example.com/v1").base_url == "https://example.com/v1"
-    assert chosen(model, max_completion_tokens=7).max_tokens == 7
+    assert (
+        choose_model(model, base_url="https://example.com/v1").base_url == "https://example.com/v1"
+    )
+    assert choose_model(model, max_completion_tokens=7).max_tokens == 7
 
 
 def test_any_field_of_the_model_and_nothing_that_is_meant_for_others() -> None:
     model = init_chat_model("openai:gpt-4.1", configurable_fields="any", api_key="k")
 
-    assert chosen(model, thread_id="t1") is model.default
-    mixed = chosen(model, thread_id="t1", user_id=7, temperature=0.5)
+    assert choose_model(model, thread_id="t1") is model.default
+    mixed = choose_model(model, thread_id="t1", user_id=7, temperature=0.5)
     assert (mixed.temperature, mixed.model_kwargs) == (0.5, {})
-    other = chosen(
+    other = choose_model(
         model, model="anthropic:claude-opus-5", thinking={"type": "disabled"}, logprobs=1
     )
     assert (type(other).__name__, other.thinking) == ("ChatAnthropic", {"type": "disabled"})
@@ -200,8 +204,8 @@ def test_with_a_prefix_also_what_the_model_does_not_know_is_meant_for_it() -> No
     )
 
     with pytest.warns(UserWarning, match="does not know brand_new"):
-        made = chosen(model, llm_brand_new=1, thread_id="t1")
-    assert made.model_kwargs == {"brand_new": 1}
+        chat_model = choose_model(model, llm_brand_new=1, thread_id="t1")
+    assert chat_model.model_kwargs == {"brand_new": 1}
 
 
 def test_tools_and_schemas_wait_for_the_model(call: Any) -> None:
@@ -210,8 +214,8 @@ def test_tools_and_schemas_wait_for_the_model(call: Any) -> None:
         return a + b
 
     bound = init_chat_model().bind_tools([add], tool_choice="add")
-    picked = bound.prepare({"configurable": {"model": "openai:gpt-4.1"}})[0]
-    assert picked.kwargs["tools"][0]["function"]["name"] == "add"
+    binding = bound.prepare({"configurable": {"model": "openai:gpt-4.1"}})[0]
+    assert binding.kwargs["tools"][0]["function"]["name"] == "add"
     structured = init_chat_model().with_structured_output(
         {"title": "x", "type": "object", "properties": {}}
     )

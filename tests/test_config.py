@@ -33,19 +33,19 @@ def test_defaults_are_filled_in():
 
 
 def test_a_config_given_is_copied_and_none_means_not_given():
-    given: RunnableConfig = {"tags": ["a"], "metadata": {"m": 1}, "max_concurrency": None}
-    filled = ensure_config(given)
-    filled["tags"].append("b")
-    filled["metadata"]["n"] = 2
+    config: RunnableConfig = {"tags": ["a"], "metadata": {"m": 1}, "max_concurrency": None}
+    full_config = ensure_config(config)
+    full_config["tags"].append("b")
+    full_config["metadata"]["n"] = 2
 
-    assert given == {"tags": ["a"], "metadata": {"m": 1}, "max_concurrency": None}
-    assert "max_concurrency" not in filled
+    assert config == {"tags": ["a"], "metadata": {"m": 1}, "max_concurrency": None}
+    assert "max_concurrency" not in full_config
 
 
 def test_unknown_keys_are_values_for_configurable():
-    given = cast("RunnableConfig", {"thread_id": "t", "configurable": {"a": 1}})
+    config = cast("RunnableConfig", {"thread_id": "t", "configurable": {"a": 1}})
 
-    assert ensure_config(given)["configurable"] == {"a": 1, "thread_id": "t"}
+    assert ensure_config(config)["configurable"] == {"a": 1, "thread_id": "t"}
 
 
 def test_the_config_of_an_enclosing_call_is_inherited():
@@ -56,7 +56,7 @@ def test_the_config_of_an_enclosing_call_is_inherited():
 
 
 def test_merging_adds_tags_overlays_dicts_and_lets_the_last_scalar_win():
-    merged = merge_configs(
+    config = merge_configs(
         {
             "tags": ["a"],
             "metadata": {"x": 1, "y": 1},
@@ -67,7 +67,7 @@ def test_merging_adds_tags_overlays_dicts_and_lets_the_last_scalar_win():
         {"tags": ["b", "a"], "metadata": {"y": 2}, "run_name": "second", "max_concurrency": 3},
     )
 
-    assert merged == {
+    assert config == {
         "tags": ["a", "b"],
         "metadata": {"x": 1, "y": 2},
         "run_name": "second",
@@ -82,29 +82,29 @@ def test_a_default_recursion_limit_does_not_overrule_one_that_was_set():
 
 
 def test_callbacks_join_whatever_form_they_have():
-    one, two = BaseCallbackHandler(), BaseCallbackHandler()
-    as_list = merge_configs({"callbacks": [one]}, {"callbacks": [two]})["callbacks"]
-    assert as_list == [one, two]
+    first_handler, two = BaseCallbackHandler(), BaseCallbackHandler()
+    as_list = merge_configs({"callbacks": [first_handler]}, {"callbacks": [two]})["callbacks"]
+    assert as_list == [first_handler, two]
 
     for first, second in (
-        ([one], CallbackManager(handlers=[two])),
-        (CallbackManager(handlers=[one]), [two]),
-        (CallbackManager(handlers=[one]), CallbackManager(handlers=[two])),
+        ([first_handler], CallbackManager(handlers=[two])),
+        (CallbackManager(handlers=[first_handler]), [two]),
+        (CallbackManager(handlers=[first_handler]), CallbackManager(handlers=[two])),
     ):
-        merged = merge_configs({"callbacks": first}, {"callbacks": second})["callbacks"]
-        assert isinstance(merged, CallbackManager)
-        assert set(map(id, merged.handlers)) == {id(one), id(two)}
+        manager = merge_configs({"callbacks": first}, {"callbacks": second})["callbacks"]
+        assert isinstance(manager, CallbackManager)
+        assert set(map(id, manager.handlers)) == {id(first_handler), id(two)}
 
 
 def test_new_callbacks_drop_the_name_and_id_of_the_run():
-    patched = patch_config(
+    config = patch_config(
         {"run_name": "mine", "run_id": uuid4()},
         callbacks=CallbackManager(handlers=[]),
         max_concurrency=2,
     )
-    assert "run_name" not in patched
-    assert "run_id" not in patched
-    assert patched["max_concurrency"] == 2
+    assert "run_name" not in config
+    assert "run_id" not in config
+    assert config["max_concurrency"] == 2
     assert patch_config(
         {"run_name": "a"}, run_name="b", recursion_limit=3, configurable={"x": 1}
     ) == {

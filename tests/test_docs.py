@@ -59,7 +59,7 @@ def check_imports(example: CodeExample) -> None:
         if not isinstance(node, ast.ImportFrom) or not str(node.module).startswith("foldline"):
             continue
         module = importlib.import_module(str(node.module))
-        missing = [one.name for one in node.names if not hasattr(module, one.name)]
+        missing = [name.name for name in node.names if not hasattr(module, name.name)]
         assert not missing, f"{name(example)}: {node.module} has no {', '.join(missing)}"
 
 

@@ -23,49 +23,49 @@ def test_a_body_that_never_suspends_gives_its_value():
 
 
 def test_a_body_that_suspends_is_refused_and_closed():
-    closed = []
+    closings = []
 
     async def body() -> None:
         try:
             await asyncio.sleep(0)
         finally:
-            closed.append(True)
+            closings.append(True)
 
     with pytest.raises(BlockingCallError, match="use the async method"):
         drive(body())
-    assert closed == [True]
+    assert closings == [True]
 
 
 def test_an_error_passes_with_the_users_frames():
     async def body() -> None:
         raise ValueError("mine")
 
-    with pytest.raises(ValueError, match="mine") as caught:
+    with pytest.raises(ValueError, match="mine") as excinfo:
         drive(body())
     here = "test_an_error_passes_with_the_users_frames"
-    assert [entry.name for entry in caught.traceback][-2:] == [here, "body"]
+    assert [entry.name for entry in excinfo.traceback][-2:] == [here, "body"]
 
 
-async def numbers(closed: list[Any]) -> AsyncGenerator[int, None]:
+async def numbers(closings: list[Any]) -> AsyncGenerator[int, None]:
     try:
         yield 1
         yield 2
     finally:
-        closed.append(True)
+        closings.append(True)
 
 
 def test_a_stream_is_iterated_and_closed():
-    closed: list[Any] = []
-    assert list(drive_each(numbers(closed))) == [1, 2]
-    assert closed == [True]
+    closings: list[Any] = []
+    assert list(drive_each(numbers(closings))) == [1, 2]
+    assert closings == [True]
 
 
 def test_closing_early_runs_the_finally():
-    closed: list[Any] = []
-    stream = drive_each(numbers(closed))
+    closings: list[Any] = []
+    stream = drive_each(numbers(closings))
     assert next(stream) == 1
     stream.close()
-    assert closed == [True]
+    assert closings == [True]
 
 
 def test_a_stream_that_suspends_is_refused():
@@ -92,7 +92,7 @@ def test_a_blocking_generator_in_the_shape_of_a_stream_is_taken_out_again():
 
 
 def test_an_iterated_stream_can_be_closed_and_thrown_into():
-    closed = []
+    closings = []
 
     def count() -> Any:
         try:
@@ -100,7 +100,7 @@ def test_an_iterated_stream_can_be_closed_and_thrown_into():
         except ValueError:
             yield 2
         finally:
-            closed.append(True)
+            closings.append(True)
 
     async def body() -> tuple[int, int]:
         stream = GeneratorStream(count())
@@ -110,17 +110,17 @@ def test_an_iterated_stream_can_be_closed_and_thrown_into():
         return first, second
 
     assert drive(body()) == (1, 2)
-    assert closed == [True]
+    assert closings == [True]
 
 
 def test_closing_an_iterated_stream_closes_what_it_reads_from_even_if_one_fails_to():
-    closed = []
+    closings = []
 
     def numbers(name: str, source: Any = (1, 2), *, fail: bool = False) -> Any:
         try:
             yield from source
         finally:
-            closed.append(name)
+            closings.append(name)
             if fail:
                 raise ValueError(name)
 
@@ -130,4 +130,4 @@ def test_closing_an_iterated_stream_closes_what_it_reads_from_even_if_one_fails_
     assert next(stream) == 1
     with pytest.raises(ValueError, match="second"):
         stream.close()
-    assert sorted(closed) == ["first", "second"]
+    assert sorted(closings) == ["first", "second"]

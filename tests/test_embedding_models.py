@@ -49,8 +49,8 @@ def test_ollama_makes_vectors(call, fault_server):
     model = OllamaEmbeddings(model="m", base_url=fault_server.url, num_ctx=99, keep_alive="5m")
 
     assert call.run(model, "embed_documents", ["a", "b"]) == [[1.0, 0.5], [0.0, 1.0]]
-    sent = fault_server.requests()[-1]
-    assert sent.json() == {
+    request = fault_server.requests()[-1]
+    assert request.json() == {
         "model": "m",
         "input": ["a", "b"],
         "keep_alive": "5m",

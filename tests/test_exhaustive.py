@@ -41,12 +41,12 @@ READERS = {
 }
 
 
-def checked(source: str, folder: Path) -> str:
+def check_source(source: str, folder: Path) -> str:
     """Return what mypy says of a module, which is a copy with another name."""
     copy = folder / "copied.py"
     copy.write_text(source)
     cache = Path(__file__).parents[1] / ".mypy_cache" / "exhaustive"
-    told = subprocess.run(
+    result = subprocess.run(
         [
             *(sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent"),
             *("--enable-error-code", "exhaustive-match", "--cache-dir", str(cache), str(copy)),
@@ -56,7 +56,7 @@ def checked(source: str, folder: Path) -> str:
         text=True,
         check=False,
     )
-    return told.stdout
+    return result.stdout
 
 
 @pytest.mark.slow
@@ -87,16 +87,16 @@ def checked(source: str, folder: Path) -> str:
 def test_a_case_that_is_removed_breaks_the_build(
     module: str, case: str, without: str | None, tmp_path: Path
 ) -> None:
-    whole = (ROOT / module).read_text()
-    assert whole.count(case) == 1
-    cut = (
-        re.sub(r" *" + re.escape(case) + r"\n +return [^\n]*\n", "", whole)
+    source = (ROOT / module).read_text()
+    assert source.count(case) == 1
+    shortened = (
+        re.sub(r" *" + re.escape(case) + r"\n +return [^\n]*\n", "", source)
         if without is None
-        else whole.replace(case, without)
+        else source.replace(case, without)
     )
-    assert cut != whole
-    assert "assert_never" not in checked(whole, tmp_path)
-    assert 'to "assert_never" has incompatible type' in checked(cut, tmp_path)
+    assert shortened != source
+    assert "assert_never" not in check_source(source, tmp_path)
+    assert 'to "assert_never" has incompatible type' in check_source(shortened, tmp_path)
 
 
 @pytest.mark.parametrize("module", READERS)
@@ -124,10 +124,10 @@ def test_a_kind_that_nobody_knows_is_no_error_when_a_program_runs() -> None:
     view.feed({"event": "message-start", "role": "ai", "id": "msg_1"})
     assert view.feed({"event": "message-lullaby"}) is None
     view.feed({"event": "content-block-start", "index": 0, "content": {"type": "text"}})
-    odd = {"event": "content-block-delta", "index": 0, "delta": {"type": "hum-delta", "hum": "m"}}
-    assert view.feed(odd) is None
+    event = {"event": "content-block-delta", "index": 0, "delta": {"type": "hum-delta", "hum": "m"}}
+    assert view.feed(event) is None
     builder = foldline.protocol.MessageBuilder()
     builder.feed({"event": "content-block-start", "index": 0, "content": {"type": "text"}})
-    builder.feed(odd)
+    builder.feed(event)
     builder.feed({"event": "message-lullaby"})
     assert builder.blocks() == [{"type": "text"}]

@@ -56,12 +56,12 @@ def files_named(heading: str) -> list[list[str]]:
 
 def files_entered(function: Callable[[], object]) -> list[str]:
     """The files of foldline in which a call enters a function, in the order of the first entry."""
-    entered: dict[str, None] = {}
+    files: dict[str, None] = {}
 
     def note(frame: FrameType, event: str, _: object) -> None:
         file = frame.f_code.co_filename
         if event == "call" and file.startswith(HOME):
-            entered.setdefault(file[len(HOME) + 1 :])
+            files.setdefault(file[len(HOME) + 1 :])
 
     gc.collect()  # what earlier tests left is finalised now, not inside the call
     gc.disable()
@@ -71,21 +71,20 @@ def files_entered(function: Callable[[], object]) -> list[str]:
     finally:
         sys.setprofile(None)
         gc.enable()
-    return list(entered)
+    return list(files)
 
 
 def test_the_path_of_an_invoke_is_the_one_that_a_call_takes(server: str):
     model = ChatOpenAI(model="gpt-5-mini", api_key="k", base_url=server)
     model.invoke("hi")  # what is looked up once is looked up
 
-    entered = files_entered(lambda: model.invoke("hi"))
+    files = files_entered(lambda: model.invoke("hi"))
 
     steps = files_named("The path of one `invoke`")
     first_entries = [
-        min(place for place, file in enumerate(entered) if file.startswith(step[0]))
-        for step in steps
+        min(place for place, file in enumerate(files) if file.startswith(step[0])) for step in steps
     ]
-    assert first_entries == sorted(first_entries), [entered[place] for place in first_entries]
+    assert first_entries == sorted(first_entries), [files[place] for place in first_entries]
 
 
 def test_the_files_of_a_turn_are_those_that_an_agent_enters():
@@ -99,7 +98,7 @@ def test_the_files_of_a_turn_are_those_that_an_agent_enters():
 
     turn()
 
-    entered = set(files_entered(turn))
+    files = set(files_entered(turn))
 
     for step in files_named("The path of an agent's turn"):
-        assert step[0] in entered, step
+        assert step[0] in files, step

@@ -49,13 +49,13 @@ def test_a_blocking_function_is_called(io):
 
 
 def test_an_async_function_is_awaited_on_a_loop_and_refused_without():
-    async def awaited(x: int) -> int:
+    async def async_function(x: int) -> int:
         return x
 
-    assert asyncio.run(ASYNC.call(awaited, 1)) == 1
-    assert asyncio.run(ASYNC.call(lambda: awaited(1))) == 1
-    with pytest.raises(BlockingCallError, match="awaited is async"):
-        drive(BLOCKING.call(awaited, 1))
+    assert asyncio.run(ASYNC.call(async_function, 1)) == 1
+    assert asyncio.run(ASYNC.call(lambda: async_function(1))) == 1
+    with pytest.raises(BlockingCallError, match="async_function is async"):
+        drive(BLOCKING.call(async_function, 1))
 
 
 def test_a_blocking_function_does_not_block_the_loop(no_blocking):
@@ -78,11 +78,11 @@ def test_a_blocking_function_does_not_block_the_loop(no_blocking):
 
 def test_an_awaitable_of_somebody_else_is_settled(io):
     async def body() -> Any:
-        async def theirs() -> str:
+        async def foreign_awaitable() -> str:
             await asyncio.sleep(0)
             return COLOUR.get()
 
-        return await io.settle(theirs())
+        return await io.settle(foreign_awaitable())
 
     token = COLOUR.set("red")
     try:
@@ -162,9 +162,9 @@ def test_bodies_that_were_cancelled_by_somebody_else_are_outcomes():
 
 def test_context_variables_are_copied_for_each_body(io):
     async def body(x: int) -> str:
-        seen = COLOUR.get()
+        colour = COLOUR.get()
         COLOUR.set(str(x))
-        return seen
+        return colour
 
     async def main() -> list[Any]:
         COLOUR.set("red")
@@ -177,13 +177,13 @@ def test_context_variables_are_copied_for_each_body(io):
 # -- merging
 
 
-async def count(to: int, closed: list[Any] | None = None) -> AsyncGenerator[int, None]:
+async def count(to: int, closings: list[Any] | None = None) -> AsyncGenerator[int, None]:
     try:
         for n in range(to):
             yield n
     finally:
-        if closed is not None:
-            closed.append(to)
+        if closings is not None:
+            closings.append(to)
 
 
 @pytest.mark.slow
@@ -198,33 +198,33 @@ def test_merged_streams_give_all_their_items_in_their_order(io, no_leaks):
 
 
 def test_merging_closed_while_producers_wait_closes_every_stream(io, no_leaks):
-    closed: list[Any] = []
+    closings: list[Any] = []
 
     async def main() -> None:
-        merged = io.merge({key: count(10_000 + key, closed) for key in range(5)})
-        async with aclosing(merged):
-            async for _ in merged:
+        merged_stream = io.merge({key: count(10_000 + key, closings) for key in range(5)})
+        async with aclosing(merged_stream):
+            async for _ in merged_stream:
                 await io.sleep(0.05)  # let the others fill what room there is
                 break
 
     finish(io, main())
-    assert sorted(closed) == [10_000, 10_001, 10_002, 10_003, 10_004]
+    assert sorted(closings) == [10_000, 10_001, 10_002, 10_003, 10_004]
 
 
 @pytest.mark.slow
 def test_an_error_in_one_stream_ends_the_merge_and_closes_the_others(io, no_leaks):
-    closed: list[Any] = []
+    closings: list[Any] = []
 
     async def fails() -> AsyncGenerator[int, None]:
         yield 0
         raise ValueError("no")
 
     async def main() -> None:
-        await collect(io.merge({"bad": fails(), "good": count(1_000_000, closed)}))
+        await collect(io.merge({"bad": fails(), "good": count(1_000_000, closings)}))
 
     with pytest.raises(ValueError, match="no"):
         finish(io, main())
-    assert closed == [1_000_000]
+    assert closings == [1_000_000]
 
 
 @pytest.mark.slow
@@ -250,15 +250,15 @@ def test_a_stream_that_is_closed_can_ask_which_failure_it_is_closed_for(io, no_l
         return stream
 
     async def leave() -> None:
-        merged = io.merge({"endless": nested()})
-        async with aclosing(merged):
-            await anext(merged)
+        merged_stream = io.merge({"endless": nested()})
+        async with aclosing(merged_stream):
+            await anext(merged_stream)
 
-    with pytest.raises(ValueError, match="no") as caught:
+    with pytest.raises(ValueError, match="no") as excinfo:
         finish(io, collect(io.merge({"endless": nested(), "fails": fails()})))
     finish(io, leave())
 
-    assert why == [caught.value, None]
+    assert why == [excinfo.value, None]
     assert stopped_by() is None
 
 
@@ -275,21 +275,21 @@ def test_a_stream_that_is_cancelled_from_within_does_not_hang_the_merge():
 
 
 def test_FC09_a_slow_reader_of_merged_streams_holds_up_the_producers(io):
-    made = []
+    numbers = []
 
     async def produce() -> AsyncGenerator[int, None]:
         for n in range(10_000):
-            made.append(n)
+            numbers.append(n)
             yield n
 
     async def main() -> None:
-        merged = io.merge({"a": produce(), "b": produce()})
-        async with aclosing(merged):
-            await anext(merged)
+        merged_stream = io.merge({"a": produce(), "b": produce()})
+        async with aclosing(merged_stream):
+            await anext(merged_stream)
             await io.sleep(0.05)
 
     finish(io, main())
-    assert len(made) < 100
+    assert len(numbers) < 100
 
 
 # -- iterating what users give
@@ -306,20 +306,20 @@ def test_each_gives_the_items_of_sync_and_async_iterators(io):
 
 
 def test_each_closes_a_users_generator(io):
-    closed = []
+    closings = []
 
     def numbers() -> Iterator[int]:
         try:
             yield from range(10)
         finally:
-            closed.append(True)
+            closings.append(True)
 
     async def main() -> None:
         async with aclosing(io.each(numbers())) as items:
             assert await anext(items) == 0
 
     finish(io, main())
-    assert closed == [True]
+    assert closings == [True]
 
 
 def test_what_is_around_a_step_is_not_around_the_reader(io):
@@ -343,7 +343,7 @@ def test_what_is_around_a_step_is_not_around_the_reader(io):
         yield COLOUR.get()
         yield COLOUR.get()
 
-    async def awaited() -> AsyncGenerator[str, None]:
+    async def async_items() -> AsyncGenerator[str, None]:
         yield COLOUR.get()
         yield COLOUR.get()
 
@@ -353,7 +353,7 @@ def test_what_is_around_a_step_is_not_around_the_reader(io):
 
     assert finish(io, main(blocking())) == [("red", "none")] * 2
     if not io.blocking:
-        assert finish(io, main(awaited())) == [("red", "none")] * 2
+        assert finish(io, main(async_items())) == [("red", "none")] * 2
 
 
 def test_what_a_blocking_generator_sets_it_sees_again(io):
@@ -409,10 +409,10 @@ def test_a_body_started_beside_gives_its_result_or_its_error(io):
         raise ValueError("no")
 
     async def main() -> int:
-        started, failed = io.start(good()), io.start(bad())
+        good_task, failed = io.start(good()), io.start(bad())
         with pytest.raises(ValueError, match="no"):
             await failed.result()
-        return await started.result()
+        return await good_task.result()
 
     assert finish(io, main()) == 1
 
@@ -489,13 +489,13 @@ def test_a_hanging_function_does_not_hang_the_interpreter():
 
 def test_what_was_shielded_is_cancelled_when_its_grace_is_over(monkeypatch):
     monkeypatch.setattr(waiting, "GRACE_SECONDS", 0.05)
-    ended = []
+    cancellations = []
 
     async def hang():
         try:
             await asyncio.sleep(60)
         finally:
-            ended.append(True)
+            cancellations.append(True)
 
     async def main():
         shielded = asyncio.ensure_future(waiting.shield(hang()))
@@ -507,7 +507,7 @@ def test_what_was_shielded_is_cancelled_when_its_grace_is_over(monkeypatch):
         return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
     assert asyncio.run(main()) == []
-    assert ended == [True]
+    assert cancellations == [True]
 
 
 def test_FC03_a_step_asked_of_a_loop_that_has_ended_ends_the_iteration():
@@ -517,5 +517,7 @@ def test_FC03_a_step_asked_of_a_loop_that_has_ended_ends_the_iteration():
     async def begin() -> LoopIterator[str]:
         return LoopIterator(letters())
 
-    left = asyncio.run(begin())  # as a user's thread may hold it after its loop is gone
-    assert list(left) == []  # a coroutine that nobody awaited would be told of here, as an error
+    iterator = asyncio.run(begin())  # as a user's thread may hold it after its loop is gone
+    assert (
+        list(iterator) == []
+    )  # a coroutine that nobody awaited would be told of here, as an error

@@ -24,7 +24,7 @@ FRONTS = sorted(
 def said_to_checkers(module: str) -> dict[str, set[str]]:
     """Where a package says, under `TYPE_CHECKING`, that its names come from."""
     source = Path(sys.modules[module].__file__ or "").read_text()
-    told: dict[str, set[str]] = {}
+    names_by_home: dict[str, set[str]] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.If):
             for inner in node.body:
@@ -33,29 +33,29 @@ def said_to_checkers(module: str) -> dict[str, set[str]]:
                     and (inner.module or "").startswith("foldline")
                     and inner.module != "foldline._config"  # of a type that is not shown
                 ):
-                    told.setdefault(inner.module or "", set()).update(
+                    names_by_home.setdefault(inner.module or "", set()).update(
                         alias.name for alias in inner.names
                     )
-    return told
+    return names_by_home
 
 
 @pytest.mark.parametrize("name", FRONTS)
 def test_a_front_door_has_what_it_says_it_has(name):
     front = importlib.import_module(name)
-    told = said_to_checkers(name)
+    names_by_home = said_to_checkers(name)
 
-    for home, names in told.items():
-        for one in names:
-            assert getattr(front, one) is getattr(importlib.import_module(home), one)
+    for home, names in names_by_home.items():
+        for export in names:
+            assert getattr(front, export) is getattr(importlib.import_module(home), export)
     assert set(front.__all__) <= set(dir(front))
-    for one in front.__all__:
-        assert getattr(front, one) is not None
+    for export in front.__all__:
+        assert getattr(front, export) is not None
     with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nothing'"):
         front.nothing  # noqa: B018
 
 
 def test_there_are_front_doors_to_try():
-    packages = [one.name for one in pkgutil.iter_modules(foldline.__path__) if one.ispkg]
+    packages = [module.name for module in pkgutil.iter_modules(foldline.__path__) if module.ispkg]
     assert len(FRONTS) > len(packages) / 2
 
 
@@ -90,9 +90,9 @@ import sys
 from foldline.messages import HumanMessage
 print([name for name in sys.modules if name.startswith("foldline.") and "messages" not in name])
 """
-    loaded = run(program)
-    assert "language_models" not in loaded
-    assert "grammar" not in loaded
+    modules = run(program)
+    assert "language_models" not in modules
+    assert "grammar" not in modules
 
 
 def test_importing_a_provider_builds_no_schema():

@@ -65,9 +65,11 @@ def sources() -> list[Path]:
 def is_guard(node: ast.AST) -> bool:
     """Say whether an `if` or a `try` asks for the platform, a name or an import."""
     if isinstance(node, ast.Try):
-        caught = " ".join(ast.unparse(handler.type) for handler in node.handlers if handler.type)
+        exceptions = " ".join(
+            ast.unparse(handler.type) for handler in node.handlers if handler.type
+        )
         return any(
-            name in caught for name in ("ImportError", "AttributeError", "NotImplementedError")
+            name in exceptions for name in ("ImportError", "AttributeError", "NotImplementedError")
         )
     if isinstance(node, ast.With):
         return any(
@@ -75,19 +77,19 @@ def is_guard(node: ast.AST) -> bool:
             for item in node.items
         )
     if isinstance(node, ast.If | ast.IfExp):
-        asked = ast.unparse(node.test)
+        condition = ast.unparse(node.test)
         words = ("sys.platform", "os.name", "hasattr", "getattr", "supports_dir_fd", "IS_WINDOWS")
-        return any(word in asked for word in words)
+        return any(word in condition for word in words)
     return False
 
 
-def unguarded(tree: ast.AST, within: str = "") -> Iterator[tuple[str, ast.AST]]:
+def unguarded(tree: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST]]:
     """Yield (function, node) of everything that no guard is around."""
     for node in ast.iter_child_nodes(tree):
         if is_guard(node):
             continue
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        name = node.name if is_function else within  # type: ignore[attr-defined]
+        name = node.name if is_function else function  # type: ignore[attr-defined]
         yield name, node
         yield from unguarded(node, name)
 
@@ -111,55 +113,63 @@ def findings(source: str) -> Iterator[tuple[str, str]]:
         and body
         and isinstance(body[0], ast.Expr)
     }
-    for within, node in unguarded(tree):
+    for function, node in unguarded(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             modules = (
-                [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module]
+                [name.name for name in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module]
             )
-            yield from ((within, str(one)) for one in modules if str(one).split(".")[0] in MODULES)
+            yield from (
+                (function, str(module))
+                for module in modules
+                if str(module).split(".")[0] in MODULES
+            )
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.attr in NAMES.get(node.value.id, ()):
-                yield within, f"{node.value.id}.{node.attr}"
+                yield function, f"{node.value.id}.{node.attr}"
         elif (
             isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
         ):
             yield from (
-                (within, one)
-                for one in FOLDERS
-                if node.value.startswith(one) or f" {one}" in node.value
+                (function, folder)
+                for folder in FOLDERS
+                if node.value.startswith(folder) or f" {folder}" in node.value
             )
         elif isinstance(node, ast.Call):
-            yield from ((within, str(one.arg)) for one in node.keywords if one.arg in KEYWORDS)
+            yield from (
+                (function, str(keyword.arg)) for keyword in node.keywords if keyword.arg in KEYWORDS
+            )
             if isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
-                yield within, node.func.attr
+                yield function, node.func.attr
 
 
-def is_allowed(file: str, within: str, what: str) -> bool:
-    places = {file, f"{file}:{within}"} | {
-        place for place in ALLOWED if place == f"{file}:{what}null"
+def is_allowed(file: str, function: str, finding: str) -> bool:
+    places = {file, f"{file}:{function}"} | {
+        place for place in ALLOWED if place == f"{file}:{finding}null"
     }
     return any(place in ALLOWED for place in places)
 
 
 def test_nothing_is_assumed_that_a_platform_lacks():
-    found = set()
+    strays = set()
     for file, assumptions in files_with_findings().items():
-        for within, what in assumptions:
-            if not is_allowed(file, within, what):
-                found.add(f"{file}:{within}: {what}")
+        for function, finding in assumptions:
+            if not is_allowed(file, function, finding):
+                strays.add(f"{file}:{function}: {finding}")
 
-    assert found == set(), (
+    assert strays == set(), (
         "guard it (sys.platform, hasattr, ImportError), or write down why it is right"
     )
 
 
 def test_every_allowance_is_used():
-    used = set()
+    allowances = set()
     for file, assumptions in files_with_findings().items():
-        for within, what in assumptions:
-            used |= {file, f"{file}:{within}", f"{file}:{what}null"}
+        for function, finding in assumptions:
+            allowances |= {file, f"{file}:{function}", f"{file}:{finding}null"}
 
-    assert set(ALLOWED) - used == set()
+    assert set(ALLOWED) - allowances == set()
 
 
 def test_text_is_read_and_written_in_an_encoding_that_is_said():
@@ -169,7 +179,7 @@ def test_text_is_read_and_written_in_an_encoding_that_is_said():
             if not isinstance(node, ast.Call):
                 continue
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            has_encoding = any(one.arg in ("encoding", None) for one in node.keywords)
+            has_encoding = any(keyword.arg in ("encoding", None) for keyword in node.keywords)
             has_encoding = has_encoding or (name == "read_text" and bool(node.args))
             is_text = name in TEXT_CALLS or (
                 name in ("open", "open_private") and "b" not in opened_as(node)
@@ -183,7 +193,7 @@ def test_text_is_read_and_written_in_an_encoding_that_is_said():
 
 def opened_as(call: ast.Call) -> str:
     """Return the mode of a call of `open`; one that cannot be told counts as bytes."""
-    modes = [one.value for one in call.keywords if one.arg == "mode"] + call.args[1:2]
+    modes = [keyword.value for keyword in call.keywords if keyword.arg == "mode"] + call.args[1:2]
     if not modes:
         return "r" if call.args else "b"
     return (

@@ -134,13 +134,13 @@ def test_closing_fails_what_runs_there(mode, no_leaks):
 
 
 def test_cancelling_the_one_who_waits_cancels_there_too(no_leaks):
-    loop, ended = PrivateLoop(), threading.Event()
+    loop, ended_event = PrivateLoop(), threading.Event()
 
     async def body() -> None:
         try:
             await asyncio.sleep(60)
         finally:
-            ended.set()
+            ended_event.set()
 
     async def cancel() -> None:
         task = asyncio.ensure_future(loop.run(body(), blocking=False))
@@ -150,5 +150,5 @@ def test_cancelling_the_one_who_waits_cancels_there_too(no_leaks):
             await task
 
     asyncio.run(cancel())
-    assert ended.wait(5)
+    assert ended_event.wait(5)
     loop.close()

@@ -40,10 +40,10 @@ def test_an_image_is_a_message_with_an_image():
 def test_a_concrete_chat_prompt_builds_messages_from_plain_dicts():
     value = ChatPromptValueConcrete(messages=MESSAGES)
 
-    again = ChatPromptValueConcrete.model_validate(value.model_dump())
+    copy = ChatPromptValueConcrete.model_validate(value.model_dump())
 
-    assert again == value
-    assert [type(message) for message in again.messages] == [SystemMessage, HumanMessage, AIMessage]
+    assert copy == value
+    assert [type(message) for message in copy.messages] == [SystemMessage, HumanMessage, AIMessage]
     assert "HumanMessage" in ChatPromptValueConcrete.model_json_schema()["$defs"]
 
 
@@ -68,6 +68,6 @@ def test_a_prompt_value_must_say_both():
     ],
 )
 def test_they_load_as_they_were_dumped(value):
-    again = load(dumpd(value))
-    assert again == value
-    assert type(again) is type(value)
+    loaded_value = load(dumpd(value))
+    assert loaded_value == value
+    assert type(loaded_value) is type(value)

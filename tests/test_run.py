@@ -72,37 +72,39 @@ def test_values_of_the_config():
 def test_patching_merges_config_and_may_change_the_mode():
     first, second = Recorder(), Recorder()
     run = Run.blocking({"callbacks": [first], "tags": ["a"]})
-    patched = run.patched({"callbacks": [second], "tags": ["b"]}, {"k": 1}, io=ASYNC)
+    patched_run = run.patched({"callbacks": [second], "tags": ["b"]}, {"k": 1}, io=ASYNC)
 
-    assert patched.handlers == [first, second]
-    assert isinstance(patched.manager, AsyncCallbackManager)
-    assert patched.kwargs == {"k": 1}
+    assert patched_run.handlers == [first, second]
+    assert isinstance(patched_run.manager, AsyncCallbackManager)
+    assert patched_run.kwargs == {"k": 1}
     assert isinstance(run.patched().manager, CallbackManager)
     assert isinstance(run.patched(io=ASYNC).manager, AsyncCallbackManager)
 
 
 def test_a_config_below_gives_way_to_what_the_caller_said():
     run = Run.blocking({"tags": ["called"], "max_concurrency": 2})
-    over = run.with_defaults(
+    new_run = run.with_defaults(
         {"tags": ["below"], "max_concurrency": 1, "run_name": "below"}, [], {"k": 1}
     )
 
-    assert over.call_config == {
+    assert new_run.call_config == {
         "tags": ["below", "called"],
         "max_concurrency": 2,
         "run_name": "below",
     }
-    assert over.kwargs == {"k": 1}
+    assert new_run.kwargs == {"k": 1}
 
 
 def test_a_config_below_stands_over_what_an_enclosing_call_said():
     with set_config_context({"max_concurrency": 5, "metadata": {"m": "outer"}}):
         run = Run.blocking()
-        over = run.with_defaults({"max_concurrency": 1, "metadata": {"m": "below"}}, [], {})
-        said = Run.blocking({"max_concurrency": 9}).with_defaults({"max_concurrency": 1}, [], {})
+        new_run = run.with_defaults({"max_concurrency": 1, "metadata": {"m": "below"}}, [], {})
+        caller_run = Run.blocking({"max_concurrency": 9}).with_defaults(
+            {"max_concurrency": 1}, [], {}
+        )
 
-    assert (over.max_concurrency, over.call_config["metadata"]) == (1, {"m": "below"})
-    assert said.max_concurrency == 9
+    assert (new_run.max_concurrency, new_run.call_config["metadata"]) == (1, {"m": "below"})
+    assert caller_run.max_concurrency == 9
 
 
 def test_what_a_constructor_adds_is_for_its_own_runs_only():

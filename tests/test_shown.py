@@ -70,14 +70,14 @@ SHOWN = [package for package in PACKAGES if hasattr(package, "__path__")]
 
 @pytest.mark.parametrize("package", SHOWN, ids=lambda package: package.__name__)
 def test_dir_of_a_package_has_public_names_only(package: ModuleType):
-    shown = dir(package)
+    names = dir(package)
 
-    assert {"TYPE_CHECKING", "annotations", "lazy_exports", "Any"}.isdisjoint(shown)
-    assert set(package.__all__) <= set(shown)
+    assert {"TYPE_CHECKING", "annotations", "lazy_exports", "Any"}.isdisjoint(names)
+    assert set(package.__all__) <= set(names)
     assert all(
-        name in package.__all__ for name in shown if name.startswith("_") and name != "__version__"
+        name in package.__all__ for name in names if name.startswith("_") and name != "__version__"
     )
-    assert [name for name in shown if not hasattr(package, name)] == []
+    assert [name for name in names if not hasattr(package, name)] == []
 
 
 def test_a_class_shows_its_own_fields_after_its_parent_was_built():
@@ -141,10 +141,10 @@ def test_fields_are_shown_before_an_instance_exists_and_the_same_after():
 
 
 def test_own_parameters_of_a_constructor_come_first():
-    shown = list(inspect.signature(AIMessage).parameters)
+    parameters = list(inspect.signature(AIMessage).parameters)
 
-    assert shown[:2] == ["content", "content_blocks"]
-    assert {"tool_calls", "usage_metadata", "id"} <= set(shown)
+    assert parameters[:2] == ["content", "content_blocks"]
+    assert {"tool_calls", "usage_metadata", "id"} <= set(parameters)
     assert next(iter(inspect.signature(Document).parameters)) == "page_content"
 
 
@@ -180,10 +180,10 @@ def test_what_says_its_public_module_can_be_pickled(value: Any):
 
 def test_what_moved_to_a_public_module_is_written_and_read_as_before():
     prompt = ChatPromptTemplate([("human", "{q}")])
-    written = dumps(prompt)
+    text = dumps(prompt)
 
-    assert '"foldline", "prompts", "HumanMessagePromptTemplate"' in written
-    assert loads(written) == prompt
+    assert '"foldline", "prompts", "HumanMessagePromptTemplate"' in text
+    assert loads(text) == prompt
 
 
 def test_secrets_stay_out_of_signatures_and_help(monkeypatch: pytest.MonkeyPatch):

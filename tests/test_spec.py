@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.spec_page import PAGE, defined, shown, used, written
+from tests.spec_page import PAGE, defined, files_by_code, names_by_code, page_text
 
 
 def test_no_rule_is_defined_twice():
@@ -22,14 +22,14 @@ def test_all_rules_are_there():
 def test_every_code_in_source_tests_and_docs_is_defined():
     codes = set(defined())
 
-    assert {code: files for code, files in used().items() if code not in codes} == {}
+    assert {code: files for code, files in files_by_code().items() if code not in codes} == {}
 
 
 def test_every_rule_has_a_test():
-    tests = shown()
+    tests = names_by_code()
 
     assert [code for code in defined() if not tests.get(code)] == []
 
 
 def test_the_page_of_tests_is_up_to_date():
-    assert PAGE.read_text(encoding="utf-8") == written(), "run python -m tests.spec_page"
+    assert PAGE.read_text(encoding="utf-8") == page_text(), "run python -m tests.spec_page"

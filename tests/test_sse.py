@@ -34,7 +34,7 @@ def naive(stream: bytes) -> list[SSEEvent]:
     return events
 
 
-def whole(stream: bytes, **limits: int) -> list[SSEEvent]:
+def decode_all(stream: bytes, **limits: int) -> list[SSEEvent]:
     decoder = SSEDecoder(**limits)
     return decoder.feed(stream) + decoder.end()
 
@@ -61,7 +61,7 @@ STREAM = st.builds(
 
 @given(STREAM)
 def test_F_S05_a_second_decoder_agrees(stream):
-    assert whole(stream) == naive(stream)
+    assert decode_all(stream) == naive(stream)
 
 
 @given(STREAM, st.data())
@@ -69,24 +69,24 @@ def test_F_S01_any_partition_gives_the_same_events(stream, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
     pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
 
-    assert in_pieces(pieces) == whole(stream)
+    assert in_pieces(pieces) == decode_all(stream)
 
 
 @given(STREAM)
 def test_F_S01_byte_by_byte_gives_the_same_events(stream):
-    assert in_pieces([stream[i : i + 1] for i in range(len(stream))]) == whole(stream)
+    assert in_pieces([stream[i : i + 1] for i in range(len(stream))]) == decode_all(stream)
 
 
 @given(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])), NEWLINE)
 def test_F_S02_text_between_line_ends_is_exact(text, newline):
     stream = f"data: {text}{newline}{newline}".encode()
 
-    assert whole(stream) == [SSEEvent("message", text, "")]
+    assert decode_all(stream) == [SSEEvent("message", text, "")]
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\x1e"])
 def test_F_S02_unicode_line_separators_do_not_end_lines(mark):
-    assert whole(f"data: a{mark}b\n\n".encode()) == [SSEEvent("message", f"a{mark}b", "")]
+    assert decode_all(f"data: a{mark}b\n\n".encode()) == [SSEEvent("message", f"a{mark}b", "")]
 
 
 def test_F_S01_a_crlf_split_over_two_slices_is_one_line_end():
@@ -120,19 +120,22 @@ def test_F_S03_a_byte_order_mark_is_dropped_even_when_split():
     ],
 )
 def test_F_S04_what_carries_no_data_is_ignored(stream):
-    assert whole(stream) == []
+    assert decode_all(stream) == []
 
 
 def test_F_S04_an_event_without_data_does_not_name_the_next_one():
-    assert whole(b"event: ping\n\ndata: a\n\n") == [SSEEvent("message", "a", "")]
+    assert decode_all(b"event: ping\n\ndata: a\n\n") == [SSEEvent("message", "a", "")]
 
 
 def test_F_S04_a_data_line_may_be_empty():
-    assert whole(b"data\n\ndata:\n\n") == [SSEEvent("message", "", ""), SSEEvent("message", "", "")]
+    assert decode_all(b"data\n\ndata:\n\n") == [
+        SSEEvent("message", "", ""),
+        SSEEvent("message", "", ""),
+    ]
 
 
 def test_F_S05_spec_examples():
-    assert whole(b"data:no space\ndata:  two\nfoo: x\nevent: e\nid: 7\n\ndata: c\nid\n\n") == [
+    assert decode_all(b"data:no space\ndata:  two\nfoo: x\nevent: e\nid: 7\n\ndata: c\nid\n\n") == [
         SSEEvent("e", "no space\n two", "7"),
         SSEEvent("message", "c", ""),
     ]
@@ -148,14 +151,14 @@ def test_F_S06_a_last_event_without_its_blank_line_is_not_dispatched():
 
 
 @pytest.mark.parametrize(
-    ("begun", "stream"),
+    ("is_begun", "stream"),
     [(True, b"d"), (True, b"data: {"), (True, b"event: a\n"), (True, b"data: 1\n"), (False, b"<html>"),
      (False, b"data: 1\n\n"), (False, b""), (False, b"{}")],
 )  # fmt: skip
-def test_F_S06_an_event_that_has_begun_is_told_from_what_is_none(begun, stream):
+def test_F_S06_an_event_that_has_begun_is_told_from_what_is_none(is_begun, stream):
     decoder = SSEDecoder()
     decoder.feed(stream)
-    assert decoder.is_begun is begun
+    assert decoder.is_begun is is_begun
 
 
 @pytest.mark.parametrize(
@@ -163,7 +166,7 @@ def test_F_S06_an_event_that_has_begun_is_told_from_what_is_none(begun, stream):
 )
 def test_F_S07_invalid_utf8_is_an_error(line):
     with pytest.raises(MalformedStreamError, match="not UTF-8"):
-        whole(line + b"\n\n")
+        decode_all(line + b"\n\n")
 
 
 def test_F_S07_the_events_before_the_error_are_kept():
@@ -184,24 +187,24 @@ def test_F_S09_an_endless_line_is_refused_in_slices_and_whole():
     with pytest.raises(LimitExceededError, match="longer than 1000 bytes"):
         decoder.feed(b"x")
     with pytest.raises(LimitExceededError):
-        whole(b"data: " + b"x" * 1000 + b"\n\n", max_line=1000)
+        decode_all(b"data: " + b"x" * 1000 + b"\n\n", max_line=1000)
     with pytest.raises(LimitExceededError):
-        whole(b": " + b"x" * 1000 + b"\n\n", max_line=1000)
+        decode_all(b": " + b"x" * 1000 + b"\n\n", max_line=1000)
     with pytest.raises(LimitExceededError):
-        whole(b": x\n" + b"x" * 1001, max_line=1000)
+        decode_all(b": x\n" + b"x" * 1001, max_line=1000)
 
 
 def test_F_S09_an_event_of_many_lines_is_refused_at_its_limit():
-    assert len(whole(b"data: 123\n" * 25 + b"\n", max_event=99)[0].data) == 99
+    assert len(decode_all(b"data: 123\n" * 25 + b"\n", max_event=99)[0].data) == 99
     with pytest.raises(LimitExceededError, match="larger than 98 bytes"):
-        whole(b"data: 123\n" * 25 + b"\n", max_event=98)
+        decode_all(b"data: 123\n" * 25 + b"\n", max_event=98)
 
 
 def test_one_byte_slices_of_a_long_line_are_linear():
     def seconds(size: int) -> float:
-        decoder, began = SSEDecoder(), time.perf_counter()
+        decoder, start = SSEDecoder(), time.perf_counter()
         for _ in range(size):
             decoder.feed(b"x")
-        return time.perf_counter() - began
+        return time.perf_counter() - start
 
     assert min(seconds(40_000) for _ in range(3)) < 8 * min(seconds(10_000) for _ in range(3))

@@ -32,8 +32,10 @@ class Text(Visitor):
         return f"{comparison.attribute} {comparison.comparator.value} {comparison.value!r}"
 
     def visit_structured_query(self, structured_query: StructuredQuery) -> str:
-        chosen = structured_query.filter.accept(self) if structured_query.filter else "everything"
-        return f"{structured_query.query}: {chosen}"
+        condition = (
+            structured_query.filter.accept(self) if structured_query.filter else "everything"
+        )
+        return f"{structured_query.query}: {condition}"
 
 
 class Everything(Text):
@@ -76,9 +78,9 @@ def test_an_unknown_comparator_is_refused():
 def test_a_query_is_dumped_whole_and_loads_equal():
     query = StructuredQuery("weaving", BOTH, limit=3)
 
-    again = loads(dumps(query))
+    loaded_query = loads(dumps(query))
 
-    assert again == query
-    assert isinstance(again.filter, Operation)
-    assert again.filter.arguments[0].attribute == "author"
+    assert loaded_query == query
+    assert isinstance(loaded_query.filter, Operation)
+    assert loaded_query.filter.arguments[0].attribute == "author"
     assert query.model_dump()["filter"]["arguments"][0]["value"] == "ann"

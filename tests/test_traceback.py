@@ -45,15 +45,15 @@ def mine(value: Any) -> Any:
     raise KeyError("mine")
 
 
-def printed(tmp_path: Path, call: str, **environment: str) -> list[str]:
+def printed_lines(tmp_path: Path, call: str, **environment: str) -> list[str]:
     program = tmp_path / "app.py"
     program.write_text(PROGRAM.format(call=call))
-    known = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
+    environ = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
     done = subprocess.run(
         [sys.executable, str(program)],
         capture_output=True,
         text=True,
-        env={**known, **environment},
+        env={**environ, **environment},
         check=False,
     )
     assert done.returncode == 1
@@ -72,7 +72,7 @@ def printed(tmp_path: Path, call: str, **environment: str) -> list[str]:
     ],
 )
 def test_a_missing_key_prints_at_most_twelve_lines(tmp_path: Path, call: str):
-    lines = printed(tmp_path, call)
+    lines = printed_lines(tmp_path, call)
 
     assert len(lines) <= 12, "\n".join(lines)
     assert "set the environment variable OPENAI_API_KEY" in lines[-1]
@@ -80,7 +80,7 @@ def test_a_missing_key_prints_at_most_twelve_lines(tmp_path: Path, call: str):
 
 
 def test_foldline_debug_shows_every_frame(tmp_path: Path):
-    lines = printed(tmp_path, 'model.invoke("hi")', FOLDLINE_DEBUG="1")
+    lines = printed_lines(tmp_path, 'model.invoke("hi")', FOLDLINE_DEBUG="1")
 
     assert len(lines) > 20
     assert any("_http_request" in line for line in lines)
@@ -94,8 +94,8 @@ def frames(error: BaseException) -> list[str]:
     ]
 
 
-def raised(method: str, target: Runnable[Any, Any]) -> Exception:
-    async def awaited() -> Any:
+def error_of(method: str, target: Runnable[Any, Any]) -> Exception:
+    async def call_async() -> Any:
         if method == "astream":
             return [piece async for piece in target.astream("hi")]
         if method == "abatch":
@@ -107,10 +107,10 @@ def raised(method: str, target: Runnable[Any, Any]) -> Exception:
         "batch": lambda: target.batch(["hi", "ho"]),
         "invoke": lambda: target.invoke("hi"),
     }
-    call = calls.get(method) or (lambda: asyncio.run(awaited()))
-    with pytest.raises((ModelError, KeyError)) as caught:
+    call = calls.get(method) or (lambda: asyncio.run(call_async()))
+    with pytest.raises((ModelError, KeyError)) as excinfo:
         call()
-    return caught.value
+    return excinfo.value
 
 
 METHODS = ["invoke", "batch", "stream", "ainvoke", "abatch", "astream"]
@@ -125,10 +125,10 @@ TARGETS = {
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", TARGETS)
 def test_at_most_the_entry_point_is_left_of_foldline(method: str, name: str):
-    error = raised(method, TARGETS[name])
+    error = error_of(method, TARGETS[name])
 
-    own = [frame for frame in frames(error) if frame.startswith("foldline.")]
-    assert own in ([], [f"foldline.{method}"])
+    own_frames = [frame for frame in frames(error) if frame.startswith("foldline.")]
+    assert own_frames in ([], [f"foldline.{method}"])
     assert isinstance(error, ModelError)
     assert isinstance(error.__cause__, OSError)
     assert frames(error.__cause__) == ["_generate"]  # the frame of the model's author stays
@@ -139,7 +139,7 @@ def test_frames_of_the_program_stay(method: str):
     def inner(value: Any) -> Any:
         return (RunnableLambda(mine) | StrOutputParser()).invoke(value)
 
-    error = raised(method, RunnableLambda(inner) | RunnableLambda(str))
+    error = error_of(method, RunnableLambda(inner) | RunnableLambda(str))
 
     names = frames(error)
     assert isinstance(error, KeyError)
@@ -149,10 +149,10 @@ def test_frames_of_the_program_stay(method: str):
 
 
 def test_what_may_be_a_defect_of_foldline_keeps_every_frame():
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises(TypeError) as excinfo:
         RunnableParallel.model_construct(steps__=None).invoke("hi")
 
-    assert any(frame.startswith("foldline._") for frame in frames(caught.value))
+    assert any(frame.startswith("foldline._") for frame in frames(excinfo.value))
 
 
 def test_the_context_of_an_error_and_a_loop_of_causes_survive():
@@ -166,7 +166,7 @@ def test_the_context_of_an_error_and_a_loop_of_causes_survive():
 
 
 def test_the_errors_of_a_group_are_cut_too():
-    inner = raised("invoke", TARGETS["model"])
+    inner = error_of("invoke", TARGETS["model"])
     group = ExceptionGroup("both", [inner])
 
     cut_traceback(group)
@@ -175,7 +175,7 @@ def test_the_errors_of_a_group_are_cut_too():
 
 
 def test_a_debugger_opens_the_frame_that_called():
-    error = raised("invoke", TARGETS["model"])
+    error = error_of("invoke", TARGETS["model"])
     output = io.StringIO()
     debugger = pdb.Pdb(
         stdin=io.StringIO("where\nup\nup\np type(target).__name__\nq\n"), stdout=output
@@ -205,7 +205,7 @@ def test_closing_a_stream_cuts_what_passes():
         async with closing(stream()):
             raise UsageError("no")
 
-    with pytest.raises(UsageError, match="no") as caught:
+    with pytest.raises(UsageError, match="no") as excinfo:
         asyncio.run(read())
 
-    assert frames(caught.value)[-1] == "read"
+    assert frames(excinfo.value)[-1] == "read"

@@ -91,9 +91,9 @@ def test_structured_output_is_of_its_schema() -> None:
     assert_type(MODEL.with_structured_output(Joke).invoke("x"), Joke)
     assert_type(MODEL.with_structured_output(Place).invoke("x"), Place)
     assert_type(MODEL.with_structured_output({"title": "Joke"}).invoke("x"), dict[str, Any])
-    whole = MODEL.with_structured_output(Joke, include_raw=True).invoke("x")
-    assert_type(whole["raw"], AIMessage)
-    assert_type(whole["parsed"], Joke | None)
+    result = MODEL.with_structured_output(Joke, include_raw=True).invoke("x")
+    assert_type(result["raw"], AIMessage)
+    assert_type(result["parsed"], Joke | None)
 
 
 def test_a_chain_knows_what_comes_out() -> None:

@@ -43,17 +43,17 @@ def double(x: int) -> str:
 
 
 def test_a_pipe_knows_its_ends() -> None:
-    whole = Prompt() | Model() | Parser()
-    assert_type(whole, RunnableSequence[dict[str, str], str])
-    assert_type(whole.invoke({}), str)
-    assert_type(whole.batch([{}]), list[str])
+    chain = Prompt() | Model() | Parser()
+    assert_type(chain, RunnableSequence[dict[str, str], str])
+    assert_type(chain.invoke({}), str)
+    assert_type(chain.batch([{}]), list[str])
     assert_type(Prompt().pipe(Model()).invoke({}), float)
 
 
 async def test_the_twins_know_too() -> None:
-    whole = Prompt() | Model() | Parser()
-    assert_type(await whole.ainvoke({}), str)
-    async for piece in whole.astream({}):
+    chain = Prompt() | Model() | Parser()
+    assert_type(await chain.ainvoke({}), str)
+    async for piece in chain.astream({}):
         assert_type(piece, str)
 
 

@@ -46,9 +46,9 @@ other: BaseChatModel = init_chat_model("anthropic:claude-sonnet-4-5")
 answer: AIMessage = model.invoke([SystemMessage("Be short."), HumanMessage("Hi")])
 print(answer.content, answer.tool_calls, answer.usage_metadata)
 
-whole: AIMessageChunk | None = None
+total: AIMessageChunk | None = None
 for chunk in model.stream("Tell me a story"):
-    whole = chunk if whole is None else whole + chunk
+    total = chunk if total is None else total + chunk
 
 person: Person = model.with_structured_output(Person).invoke("Ann is 5")
 print(person.name.upper())

@@ -84,7 +84,9 @@ def run_suites(folder: Path, *options: str) -> dict[str, Counter[str]]:
 def test_every_provider_passes_the_standard_suites(tmp_path):
     counts = run_suites(tmp_path)
 
-    failed = {name: dict(item) for name, item in counts.items() if item["failure"] or item["error"]}
+    failed = {
+        name: dict(count) for name, count in counts.items() if count["failure"] or count["error"]
+    }
     assert failed == {}
     assert len(counts) >= 2 * 40
     for name, count in counts.items():

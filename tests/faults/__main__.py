@@ -45,8 +45,13 @@ def cuts(*, long: bool, in_turn: bool = False, share: tuple[int, int] = (0, 1)) 
 
 def truncated_calls(*, long: bool) -> Figures:
     """Tool calls cut before their end, heard by an agent."""
-    asked, ran, raised = cutting.run_agents(7 if long else 400)
-    return {"answers": asked, "executed": ran, "told": raised, "wrong": ran + asked - raised}
+    answers, executions, errors = cutting.run_agents(7 if long else 400)
+    return {
+        "answers": answers,
+        "executed": executions,
+        "told": errors,
+        "wrong": executions + answers - errors,
+    }
 
 
 def matrix(*, long: bool) -> Figures:
@@ -59,8 +64,8 @@ def matrix(*, long: bool) -> Figures:
             # That a fault is told is the same for both; by which class, a client's own parser decides here and there.
             others["HttpxTransport"] = {"injected": other.injected, "silent": len(other.silent),
                                         "untyped": len(other.untyped), "other_class": len(other.wrong)}  # fmt: skip
-    silent = len(report.silent) + sum(one["silent"] for one in others.values())
-    untyped = len(report.untyped) + sum(one["untyped"] for one in others.values())
+    silent = len(report.silent) + sum(figures["silent"] for figures in others.values())
+    untyped = len(report.untyped) + sum(figures["untyped"] for figures in others.values())
     return {"scenarios": len(SCENARIOS), "injected": report.injected, "signalled": report.signalled,
             "silent": silent, "untyped": untyped, "other_transports": others,
             "wrong": len(report.wrong) + silent + untyped, "examples": report.faults[:5]}  # fmt: skip
@@ -78,9 +83,9 @@ def embeddings(*, long: bool) -> Figures:
 def cancels(*, long: bool) -> Figures:
     """Calls cancelled at their n-th await."""
     with FaultServer.start() as server:
-        found = cancel_everywhere(server, 10_000 if long else 1)
-    return {"points": found.points, "lost": len(found.lost), "leaked": len(found.leaked),
-            "wrong": len(found.faults), "examples": found.faults[:5]}  # fmt: skip
+        outcome = cancel_everywhere(server, 10_000 if long else 1)
+    return {"points": outcome.points, "lost": len(outcome.lost), "leaked": len(outcome.leaked),
+            "wrong": len(outcome.faults), "examples": outcome.faults[:5]}  # fmt: skip
 
 
 def one_model(*, long: bool) -> Figures:
@@ -95,18 +100,18 @@ def one_model(*, long: bool) -> Figures:
             "threads_wrong": crossed, "threads": of_threads, "wrong": wrong}  # fmt: skip
 
 
-def held(*, long: bool) -> Figures:
+def held_streams(*, long: bool) -> Figures:
     """Streams open at once in one process."""
     many = 5_000 if long else 500
-    seen = crowds.hold(many)
-    return {**seen, "wrong": many - seen["right"] + seen["files_left"]}
+    counts = crowds.hold(many)
+    return {**counts, "wrong": many - counts["right"] + counts["files_left"]}
 
 
 RUNS: dict[str, Callable[..., Figures]] = {
     "matrix": matrix,
     "embeddings": embeddings,
     "one_model": one_model,
-    "held": held,
+    "held": held_streams,
     "truncated_calls": truncated_calls,
     "cancels": cancels,
     "cuts": cuts,
@@ -122,7 +127,7 @@ BESIDE = (
 """The other long runs, each in a process of its own: `kill_loop` forks, and may have no threads."""
 
 
-def about(command: str) -> Figures:
+def run_facts(command: str) -> Figures:
     """Say what was measured, where and how."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
@@ -134,9 +139,9 @@ def about(command: str) -> Figures:
 
 def keep(section: str, figures: Figures) -> None:
     """Renew one section of the kept figures; the others stay."""
-    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    kept[section] = figures
-    KEPT.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n")
+    sections = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    sections[section] = figures
+    KEPT.write_text(json.dumps(sections, indent=2, sort_keys=True) + "\n")
     draw_page()
 
 
@@ -153,30 +158,30 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path, help="write the figures of the runs to this file")
     parser.add_argument("--save", action="store_true", help="renew docs/reliability.json")
-    asked = parser.parse_args()
-    wrong, taken = 0, {}
-    if asked.peers:
-        figures = {**about("scripts/faults --peers"), "clients": compare()}
+    options = parser.parse_args()
+    wrong, sections = 0, {}
+    if options.peers:
+        figures = {**run_facts("scripts/faults --peers"), "clients": compare()}
         print(json.dumps(figures, indent=2))
-        if asked.save:
+        if options.save:
             keep("peers", figures)
         return 0
-    for name in asked.only or [name for name in RUNS if name != "cuts_in_turn"]:
-        began = time.monotonic()
-        more = {"share": asked.share} if asked.share and name.startswith("cuts") else {}
-        figures = RUNS[name](long=asked.long, **more)
+    for name in options.only or [name for name in RUNS if name != "cuts_in_turn"]:
+        start = time.monotonic()
+        more = {"share": options.share} if options.share and name.startswith("cuts") else {}
+        figures = RUNS[name](long=options.long, **more)
         wrong += figures["wrong"]
-        figures["seconds"] = round(time.monotonic() - began, 1)
+        figures["seconds"] = round(time.monotonic() - start, 1)
         print(json.dumps({name: figures}), flush=True)
-        taken[name] = figures
-        if asked.save:
-            command = f"scripts/faults{' --long' if asked.long else ''} --only {name}"
-            keep(name.removesuffix("_in_turn"), {**about(command), **figures})
-    if asked.json:
-        asked.json.write_text(json.dumps(taken, indent=1) + "\n")
-    if asked.long and not asked.only:
+        sections[name] = figures
+        if options.save:
+            command = f"scripts/faults{' --long' if options.long else ''} --only {name}"
+            keep(name.removesuffix("_in_turn"), {**run_facts(command), **figures})
+    if options.json:
+        options.json.write_text(json.dumps(sections, indent=1) + "\n")
+    if options.long and not options.only:
         for run in BESIDE:
-            command = [sys.executable, "-m", *run, *(["--save"] if asked.save else [])]
+            command = [sys.executable, "-m", *run, *(["--save"] if options.save else [])]
             wrong += subprocess.run(command, check=False).returncode
     return 1 if wrong else 0
 

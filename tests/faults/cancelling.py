@@ -85,10 +85,10 @@ class Stepped:
 
     @types.coroutine
     def run(self) -> Generator[Any, Any, Any]:
-        send, given = self._body.send, None
+        send, value = self._body.send, None
         while True:
             try:
-                waiting = send(given)
+                waiting = send(value)
             except StopIteration as done:
                 return done.value
             self.steps += 1
@@ -98,17 +98,17 @@ class Stepped:
                 assert task is not None
                 task.cancel()
             try:
-                given, send = (yield waiting), self._body.send
+                value, send = (yield waiting), self._body.send
             except BaseException as error:  # noqa: BLE001  what the loop threw in is thrown further in
-                given, send = error, self._body.throw  # type: ignore[assignment]
+                value, send = error, self._body.throw  # type: ignore[assignment]
 
 
 class Canceller:
     """Cancels calls to one server, one point after another."""
 
-    def __init__(self, server: FaultServer, found: Cancels) -> None:
+    def __init__(self, server: FaultServer, cancels: Cancels) -> None:
         self.server = server
-        self.found = found
+        self.found = cancels
 
     def sweep(self, wire: Wire, name: str, how: str = "await", pause: float = 0.0) -> None:
         """Cancel one way to ask at its first await, its second, and so on, until it gets through."""
@@ -129,8 +129,8 @@ class Canceller:
             at += 1
             await asyncio.sleep(0)
             self._check(f"{wire.name} {name} {how} {at}", before)
-            if at % 7 == 1 and (again := await model.ainvoke("Hi")).text != truth.text:
-                self.found.broken.append(f"{wire.name} {name} {how}: {again!r}")
+            if at % 7 == 1 and (answer := await model.ainvoke("Hi")).text != truth.text:
+                self.found.broken.append(f"{wire.name} {name} {how}: {answer!r}")
         await transport.aclose()
 
     async def _point(self, model: BaseChatModel, name: str, at: int, how: str) -> bool:
@@ -148,8 +148,8 @@ class Canceller:
             return False
         self.found.points += 1
         if not done or not task.cancelled():
-            ended = task.exception() or "an answer" if done else "nothing"
-            self.found.lost.append(f"{model._provider} {name} {how} {at}: {ended!r}")
+            ending = task.exception() or "an answer" if done else "nothing"
+            self.found.lost.append(f"{model._provider} {name} {how} {at}: {ending!r}")
             task.cancel()
         return True
 
@@ -171,13 +171,13 @@ async def _coroutine(waiting: Awaitable[Any]) -> Any:
 
 def cancel_everywhere(server: FaultServer, points: int) -> Cancels:
     """Go round the wires and the ways to ask, cancelling in turn in each way, until this many points were cut."""
-    found = Cancels()
-    canceller = Canceller(server, found)
+    cancels = Cancels()
+    canceller = Canceller(server, cancels)
     for turn in count():
         for place, (wire, name) in enumerate(product(EVERY_WIRE.values(), ASKS)):
             how = HOWS[(turn + place) % len(HOWS)]
             # From outside a pause is only more turns in which nothing happens.
             canceller.sweep(wire, name, how, 0.001 if turn % 2 and how != "outside" else 0.0)
-        if found.points >= points or found.faults:
+        if cancels.points >= points or cancels.faults:
             break
-    return found
+    return cancels

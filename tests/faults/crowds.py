@@ -31,8 +31,13 @@ WAVE = 250
 
 def echo_model(server: FaultServer, **fields: Any) -> BaseChatModel:
     """A model that says back what it is told."""
-    given = {"transport": NativeTransport(), "max_retries": 0, "use_responses_api": False, **fields}
-    return ChatOpenAI(model="m", api_key="k", base_url=f"{server.url}/say/v1", **given)
+    settings = {
+        "transport": NativeTransport(),
+        "max_retries": 0,
+        "use_responses_api": False,
+        **fields,
+    }
+    return ChatOpenAI(model="m", api_key="k", base_url=f"{server.url}/say/v1", **settings)
 
 
 def says(model: BaseChatModel, text: str, way: int) -> bool:
@@ -41,18 +46,18 @@ def says(model: BaseChatModel, text: str, way: int) -> bool:
         lambda: str(model.invoke(text).text),
         lambda: "".join(str(chunk.text) for chunk in model.stream(text)),
         lambda: str(model.stream_v2(text).output.text),
-        lambda: str(asyncio.run(_invoked(model, text)).text),
-        lambda: asyncio.run(_streamed(model, text)),
+        lambda: str(asyncio.run(_invoke(model, text)).text),
+        lambda: asyncio.run(_stream_text(model, text)),
         lambda: str(asyncio.run(_streamed_v2(model, text)).text),
     ]
     return ways[way % len(ways)]() == text
 
 
-async def _invoked(model: BaseChatModel, text: str) -> Any:
+async def _invoke(model: BaseChatModel, text: str) -> Any:
     return await model.ainvoke(text)
 
 
-async def _streamed(model: BaseChatModel, text: str) -> str:
+async def _stream_text(model: BaseChatModel, text: str) -> str:
     async with aclosing(model.astream(text)) as chunks:
         return "".join([str(chunk.text) async for chunk in chunks])
 
@@ -82,10 +87,10 @@ def forks(server: FaultServer, children: int = 4, times: int = 25) -> tuple[int,
                 with right.get_lock():
                     right.value += 1
 
-    started = [context.Process(target=work, args=(number,)) for number in range(children)]
-    for child in started:
+    processes = [context.Process(target=work, args=(number,)) for number in range(children)]
+    for child in processes:
         child.start()
-    for child in started:
+    for child in processes:
         child.join(60)
     still = says(model, "parent again", 0)
     return children * times - right.value + (not still), children * times
@@ -126,24 +131,24 @@ def chunk(text: str, finish: str | None = None) -> bytes:
     return f"data: {json.dumps(data)}\n\n".encode()
 
 
-async def _held(server: FaultServer, many: int) -> dict[str, Any]:
+async def _hold(server: FaultServer, many: int) -> dict[str, Any]:
     model = ChatOpenAI(
         model="m", api_key="k", base_url=f"{server.url}/v1", transport=NativeTransport(),
         use_responses_api=False, max_retries=0,
     )  # fmt: skip
-    begun: set[int] = set()
+    numbers: set[int] = set()
     failed: list[str] = []
 
-    async def one(number: int) -> bool:
-        said = ""
+    async def read_stream(number: int) -> bool:
+        text = ""
         try:
             async with aclosing(model.astream("Hi")) as chunks:
                 async for piece in chunks:
-                    said += str(piece.text)
-                    begun.add(number)
+                    text += str(piece.text)
+                    numbers.add(number)
         except Exception as error:  # noqa: BLE001  counted
             failed.append(repr(error))
-        return said == "begun and ended"
+        return text == "begun and ended"
 
     server.open_gate()
     await model.ainvoke("Hi")  # warm up
@@ -154,17 +159,17 @@ async def _held(server: FaultServer, many: int) -> dict[str, Any]:
     tasks: list[asyncio.Future[bool]] = []
     while len(tasks) < many:  # in waves: this is about holding, not about how fast a kernel accepts
         wave = min(WAVE, many - len(tasks))
-        tasks += [asyncio.ensure_future(one(len(tasks) + place)) for place in range(wave)]
-        while len(begun) + len(failed) < len(tasks):
+        tasks += [asyncio.ensure_future(read_stream(len(tasks) + place)) for place in range(wave)]
+        while len(numbers) + len(failed) < len(tasks):
             await asyncio.sleep(0.02)
-    held, grown = server.open_connections(), resident() - memory
+    open_count, memory_growth = server.open_connections(), resident() - memory
     server.open_gate()
     right = sum(await asyncio.gather(*tasks))
     await model.transport.aclose()
     await asyncio.sleep(0.2)
-    left = max(len(open_files()) - files, 0)
-    return {"streams": many, "held_open": held, "right": right, "failed": len(failed),
-            "why": failed[:1], "bytes_per_stream": grown // many, "files_left": left}  # fmt: skip
+    files_left = max(len(open_files()) - files, 0)
+    return {"streams": many, "held_open": open_count, "right": right, "failed": len(failed),
+            "why": failed[:1], "bytes_per_stream": memory_growth // many, "files_left": files_left}  # fmt: skip
 
 
 def _teach(server: FaultServer) -> None:
@@ -179,7 +184,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with FaultServer.start() as server:  # a child: it inherits the limit
         _teach(server)
-        print(json.dumps(asyncio.run(_held(server, int(sys.argv[1])))))
+        print(json.dumps(asyncio.run(_hold(server, int(sys.argv[1])))))
 
 
 if __name__ == "__main__":

@@ -67,10 +67,10 @@ class CutTransport(NativeTransport):
         """Let the next answer be these bytes of an event stream, ended so."""
         chunk = b"%x\r\n%s" % (len(body) + (how != "clean"), body)
         end = b"\r\n0\r\n\r\n" if how == "clean" else b""
-        framed = (chunk if body else b"") + (end if body else end[2:])
+        frame = (chunk if body else b"") + (end if body else end[2:])
         head = HEAD.format(self.content_type).encode()
         self._blocking_connections.pool.put(
-            ("127.0.0.1", 9, False, None), HeldWire([head, framed], how)
+            ("127.0.0.1", 9, False, None), HeldWire([head, frame], how)
         )  # type: ignore[arg-type]
 
 
@@ -129,33 +129,33 @@ class Cutter:
     def ask(self, body: bytes, how: How) -> tuple[str, BaseException | None]:
         """Stream one answer: the text delivered, and what ended it."""
         self.transport.hold(body, how)
-        said = ""
+        text = ""
         try:
             for chunk in self.model.stream("Hi"):
-                said += str(chunk.text)
+                text += str(chunk.text)
         except BaseException as error:  # noqa: BLE001  the judge looks at it
-            return said, error
-        return said, None
+            return text, error
+        return text, None
 
     def judge(self, at: int, how: How, tally: Tally) -> None:
         """Cut once and say what was wrong with what came of it."""
-        said, error = self.ask(self.data[:at], how)
+        text, error = self.ask(self.data[:at], how)
         tally.cuts += 1
         tally.kinds["complete" if error is None else type(error).__name__] += 1
         partial = getattr(error, "partial", None)
         tally.kinds["invalid_tool_call"] += bool(partial and partial.invalid_tool_calls)
-        fault = self._fault(at, said, error)
+        fault = self._fault(at, text, error)
         if fault:
             tally.wrong.append(f"{self.recording} {how} at {at}: {fault}")
 
-    def _fault(self, at: int, said: str, error: BaseException | None) -> str | None:
+    def _fault(self, at: int, text: str, error: BaseException | None) -> str | None:
         if error is None:
             if at < self.complete_at:
                 return "SILENT: success without an end"
-            return None if said == self.text else f"the text of a complete answer is {said!r}"
+            return None if text == self.text else f"the text of a complete answer is {text!r}"
         if not isinstance(error, ModelError):
             return f"UNTYPED: {error!r}"
-        return self._wrong_kind(at, error) or self._wrong_partial(said, error.partial)
+        return self._wrong_kind(at, error) or self._wrong_partial(text, error.partial)
 
     def _wrong_kind(self, at: int, error: ModelError) -> str | None:
         if isinstance(error, StreamTruncatedError | StreamInterruptedError):
@@ -166,18 +166,20 @@ class Cutter:
             return None  # the recording itself ends in this error
         return f"{type(error).__name__}: {error}"
 
-    def _wrong_partial(self, said: str, partial: Any) -> str | None:
+    def _wrong_partial(self, text: str, partial: Any) -> str | None:
         if partial is None or partial.status != "incomplete":
             return f"no partial: {partial!r}"
-        if str(partial.text) != said:
-            return f"delivered {said!r}, kept {partial.text!r}"
-        if not self.text.startswith(said):
-            return f"{said!r} is no beginning of {self.text!r}"
+        if str(partial.text) != text:
+            return f"delivered {text!r}, kept {partial.text!r}"
+        if not self.text.startswith(text):
+            return f"{text!r} is no beginning of {self.text!r}"
         if any(block["type"] == "tool_call_chunk" for block in partial.content_blocks):
             return f"a call that is neither whole nor invalid: {partial.content_blocks}"
-        whole = {(call["id"], call["name"], str(call["args"])) for call in self.truth.tool_calls}
+        complete_calls = {
+            (call["id"], call["name"], str(call["args"])) for call in self.truth.tool_calls
+        }
         for call in partial.tool_calls:
-            if (call["id"], call["name"], str(call["args"])) not in whole:
+            if (call["id"], call["name"], str(call["args"])) not in complete_calls:
                 return f"a call that was never made: {call}"
         return None
 
@@ -210,24 +212,24 @@ def cut_all(
 
 def run_agents(step: int = 1) -> tuple[int, int, int]:
     """Let an agent hear answers with tool calls, cut before their end: answers, runs of a tool, and errors."""
-    ran: list[Any] = []
+    cities: list[Any] = []
 
     @tool
     def get_weather(city: str, days: Any = None, unit: Any = None) -> str:
         """Tell the weather."""
-        ran.append(city)
+        cities.append(city)
         return "fair"
 
-    asked = raised = 0
+    answers = errors = 0
     for wire in EVERY_WIRE.values():
         cutter = Cutter(wire, wire.call)
         agent = create_agent(cutter.model, [get_weather])
         for at in range(1, cutter.complete_at, step):
             for how in HOWS:
                 cutter.transport.hold(cutter.data[:at], how)
-                asked += 1
+                answers += 1
                 try:
                     agent.invoke({"messages": [("human", "Hi")]})
                 except ModelError:
-                    raised += 1
-    return asked, len(ran), raised
+                    errors += 1
+    return answers, len(cities), errors

@@ -41,21 +41,21 @@ class EmbeddingInjector:
         self, report: Report, scenario: EmbeddingScenario, threads: ThreadPoolExecutor
     ) -> None:
         wires = [wire for wire in EMBEDDING_WIRES.values() if self._teach(scenario, wire)]
-        awaited = asyncio.run(self._ask_async(report, scenario, wires))
+        async_outcomes = asyncio.run(self._ask_async(report, scenario, wires))
         blocking = list(threads.map(lambda wire: self._ask_sync(scenario, wire), wires))
-        used = self.server.used([_path(wire, entry) for wire in wires for entry in ENTRIES])
-        for wire, first, second in zip(wires, blocking, awaited, strict=True):
+        counts = self.server.used([_path(wire, entry) for wire in wires for entry in ENTRIES])
+        for wire, first, second in zip(wires, blocking, async_outcomes, strict=True):
             for entry, outcome in zip(ENTRIES, (first, second), strict=True):
-                hits = used[_path(wire, entry)]
+                hits = counts[_path(wire, entry)]
                 self._judge(report, scenario, wire, f"{scenario.id}, {wire.name}, {entry}", outcome, hits)  # fmt: skip
-            hits = tuple(used[_path(wire, entry)] for entry in ENTRIES)
+            hits = tuple(counts[_path(wire, entry)] for entry in ENTRIES)
             if (*describe(first), hits[0]) != (*describe(second), hits[1]):
                 report.wrong.append(
                     f"{scenario.id}, {wire.name}: UNEQUAL, {describe(first)} and {describe(second)}, hits {hits}"
                 )
 
     def _teach(self, scenario: EmbeddingScenario, wire: EmbeddingWire) -> bool:
-        answers = scenario.said(wire)
+        answers = scenario.make_answers(wire)
         if answers is None:
             return False
         self.server.script_all([_path(wire, entry) for entry in ENTRIES], *answers)

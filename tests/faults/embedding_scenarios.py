@@ -31,7 +31,7 @@ from foldline.transports import Limits, Timeouts
 from tests.faults.embedding_wires import VECTORS, EmbeddingWire
 from tests.servers.script import Answer, json_answer
 
-Said = Callable[[EmbeddingWire], Sequence[Answer] | None]
+MakeAnswers = Callable[[EmbeddingWire], Sequence[Answer] | None]
 JSON = {"content-type": "application/json"}
 MALFORMED = (MalformedStreamError,)
 
@@ -42,8 +42,8 @@ class EmbeddingScenario:
 
     row: str
     name: str
-    said: Said
-    """What the server answers, in turn; None where the wire cannot say it."""
+    make_answers: MakeAnswers
+    """Return what the server answers, in turn; None where the wire has no such answer."""
     raises: tuple[type[Exception], ...] = ()
     hits: int | None = 1
     """Requests that the call may cost, with one retry allowed, where all texts go in one request."""
@@ -54,21 +54,21 @@ class EmbeddingScenario:
         return f"{self.row} {self.name}"
 
 
-def _rows(change: Callable[[list[Any]], Any]) -> Said:
+def _rows(change: Callable[[list[Any]], Any]) -> MakeAnswers:
     """An answer whose vectors were changed; where one text goes in a request, only the first row is sent."""
     return lambda w: [json_answer(w.body(change([list(v) for v in VECTORS])))]
 
 
-def _raw(text: str) -> Said:
+def _raw(text: str) -> MakeAnswers:
     """An answer whose first number is written so."""
 
-    def said(w: EmbeddingWire) -> list[Answer] | None:
+    def answers(w: EmbeddingWire) -> list[Answer] | None:
         if w.name == "openai-base64":
             return None
         body = json.dumps(w.body([[123.0, 0.5], *VECTORS[1:]]))
         return [Answer(body.replace("123.0", text).encode(), headers=JSON)]
 
-    return said
+    return answers
 
 
 def vectors() -> Iterator[EmbeddingScenario]:
@@ -103,11 +103,11 @@ def vectors() -> Iterator[EmbeddingScenario]:
             lambda w, n=number: [json_answer(w.body([[n, 1.0], *VECTORS[1:]]))] if w.name == "openai-base64" else None,
             MALFORMED,
         )  # fmt: skip
-    for name, packed in (("no base64", "!!!!"), ("cut", "AACAPwAA"), ("cut in a group", "AACAP"), ("empty", ""),
+    for name, vector in (("no base64", "!!!!"), ("cut", "AACAPwAA"), ("cut in a group", "AACAP"), ("empty", ""),
                          ("not ASCII", "AACAPwé=")):  # fmt: skip
         yield EmbeddingScenario(
             "F-E02", f"base64: {name}",
-            lambda w, p=packed: [json_answer(w.body([p, *VECTORS[1:]]))] if w.name == "openai-base64" else None,
+            lambda w, p=vector: [json_answer(w.body([p, *VECTORS[1:]]))] if w.name == "openai-base64" else None,
             MALFORMED,
         )  # fmt: skip
     places: dict[str, list[Any]] = {
@@ -171,7 +171,7 @@ def bodies() -> Iterator[EmbeddingScenario]:
         lambda w: [Answer(a.body, headers={"content-type": "text/plain"}) for a in w.good()],
     )  # fmt: skip
 
-    def told(w: EmbeddingWire, body: Any, *more: Answer) -> list[Answer] | None:
+    def error_answer(w: EmbeddingWire, body: Any, *more: Answer) -> list[Answer] | None:
         # AWS has no word for an error but its status.
         return None if w.name in ("titan", "cohere") else [json_answer(body), *more]
 
@@ -181,28 +181,32 @@ def bodies() -> Iterator[EmbeddingScenario]:
         (429, ModelRateLimitError),
     ):
         yield EmbeddingScenario(
-            "F-T05", f"200 with the error {status}", lambda w, s=status: told(w, w.error(s)),
+            "F-T05", f"200 with the error {status}", lambda w, s=status: error_answer(w, w.error(s)),
             (cls, ModelAPIError), hits=2,
         )  # fmt: skip
         yield EmbeddingScenario(
             "F-T05", f"200 with the error {status}, then good",
-            lambda w, s=status: told(w, w.error(s), *w.good()), hits=2,
+            lambda w, s=status: error_answer(w, w.error(s), *w.good()), hits=2,
         )  # fmt: skip
-    yield EmbeddingScenario("F-T05", "200 with the error 401", lambda w: told(w, w.error(401)),
+    yield EmbeddingScenario("F-T05", "200 with the error 401", lambda w: error_answer(w, w.error(401)),
                             (ModelAuthenticationError,))  # fmt: skip
-    yield EmbeddingScenario("F-T05", "200 with an error in a list", lambda w: told(w, [w.error(401)]),
+    yield EmbeddingScenario("F-T05", "200 with an error in a list", lambda w: error_answer(w, [w.error(401)]),
                             (ModelAuthenticationError,))  # fmt: skip
-    yield EmbeddingScenario("F-T05", "200 with an error as text", lambda w: told(w, {"error": "it broke"}),
+    yield EmbeddingScenario("F-T05", "200 with an error as text", lambda w: error_answer(w, {"error": "it broke"}),
                             (ModelAPIError,), hits=2)  # fmt: skip
 
-    def packed(w: EmbeddingWire, change: Callable[[bytes], bytes] = lambda d: d) -> list[Answer]:
+    def compressed(
+        w: EmbeddingWire, change: Callable[[bytes], bytes] = lambda d: d
+    ) -> list[Answer]:
         headers = {**JSON, "content-encoding": "gzip"}
         return [Answer(change(gzip.compress(bytes(a.body))), headers=headers) for a in w.good()]  # type: ignore[arg-type]
 
     bomb = Answer(gzip.compress(b" " * 50_000_000), headers={**JSON, "content-encoding": "gzip"})
-    yield EmbeddingScenario("F-T11", "gzip", packed)
-    yield EmbeddingScenario("F-T11", "gzip cut", lambda w: packed(w, lambda d: d[:-9]), MALFORMED)
-    yield EmbeddingScenario("F-T11", "gzip corrupt", lambda w: packed(w, lambda d: d[:12] + b"\0\0\0\0" + d[16:]),
+    yield EmbeddingScenario("F-T11", "gzip", compressed)
+    yield EmbeddingScenario(
+        "F-T11", "gzip cut", lambda w: compressed(w, lambda d: d[:-9]), MALFORMED
+    )
+    yield EmbeddingScenario("F-T11", "gzip corrupt", lambda w: compressed(w, lambda d: d[:12] + b"\0\0\0\0" + d[16:]),
                             MALFORMED)  # fmt: skip
     yield EmbeddingScenario("F-T11", "a bomb", lambda w: [bomb], (LimitExceededError,))
     huge = Answer([b" " * 100_000] * 20, headers=JSON, framing="chunked")

@@ -38,8 +38,8 @@ class EmbeddingWire:
     """Texts of one request."""
 
     def model(self, base_url: str, **fields: Any) -> HttpEmbeddings:
-        given = {"api_key": KEY, "max_retries": 1, "chunk_size": self.batch, **fields}
-        return self.make(base_url, **given)
+        settings = {"api_key": KEY, "max_retries": 1, "chunk_size": self.batch, **fields}
+        return self.make(base_url, **settings)
 
     def good(self) -> list[Answer]:
         """The answers to a call with `TEXTS`, in turn."""

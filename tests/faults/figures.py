@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.faults.__main__ import Figures, about, keep
+from tests.faults.__main__ import Figures, keep, run_facts
 from tests.fuzz.mutants import SUBJECTS
 from tests.fuzz.targets import TARGETS
 from tests.security.kill_loop import STORES
@@ -55,36 +55,36 @@ def parts(scale: float = 1.0) -> list[Part]:
     def count(number: int) -> str:
         return str(max(1, round(number * scale)))
 
-    found = [
+    run_parts = [
         Part(f"mutants-{name}-{k}", "mutants",
              ("tests.fuzz.mutants", "--only", name, "--each", count(MUTANTS_EACH), "--share", f"{k}/{MUTANT_SHARES}"))
         for name in SUBJECTS for k in range(1, MUTANT_SHARES + 1) if k <= int(count(MUTANTS_EACH))
     ]  # fmt: skip
     shares = range(1, 1 + max(1, round(CUT_SHARES * min(scale, 1.0))))
-    found += [
+    run_parts += [
         Part(f"cuts-{k}", "cuts", ("tests.faults", "--long", "--only", "cuts", "--share", f"{k}/{CUT_SHARES}"))
         for k in shares
     ]  # fmt: skip
-    rest = max(0, INPUTS_ALL - INPUTS_EACH * len(TARGETS))
-    turn = -(-rest // (len(QUICK_TARGETS) * FUZZ_TURNS))
+    remaining = max(0, INPUTS_ALL - INPUTS_EACH * len(TARGETS))
+    turn = -(-remaining // (len(QUICK_TARGETS) * FUZZ_TURNS))
     for seed, name in enumerate(TARGETS, 1):
-        found.append(_fuzz(name, 0, seed, count(INPUTS_EACH)))
+        run_parts.append(_fuzz(name, 0, seed, count(INPUTS_EACH)))
     for seed, name in enumerate(QUICK_TARGETS, 1000):
-        found += [_fuzz(name, k, seed + 10 * k, count(turn)) for k in range(1, FUZZ_TURNS + 1)]
-    found += [
+        run_parts += [_fuzz(name, k, seed + 10 * k, count(turn)) for k in range(1, FUZZ_TURNS + 1)]
+    run_parts += [
         Part(f"kills-{name}", "kills",
              ("tests.security.kill_loop", "--kills", count(KILLS_EACH), "--stores", name))
         for name in STORES
     ]  # fmt: skip
-    found += [
+    run_parts += [
         Part(name, name, ("tests.faults", "--long", "--only", name))
         for name in ("matrix", "embeddings", "cancels", "truncated_calls")
     ]
-    found += [
+    run_parts += [
         Part(name, name, ("tests.faults", "--long", "--only", name), is_alone=True)
         for name in ("one_model", "held")
     ]
-    return [*found, Part("speed", "speed", ("tests.fuzz.speed",), is_alone=True)]
+    return [*run_parts, Part("speed", "speed", ("tests.fuzz.speed",), is_alone=True)]
 
 
 def _fuzz(name: str, turn: int, seed: int, inputs: str) -> Part:
@@ -95,9 +95,9 @@ def _fuzz(name: str, turn: int, seed: int, inputs: str) -> Part:
 class Run:
     """The parts of one commit."""
 
-    def __init__(self, folder: Path, chosen: list[Part]) -> None:
+    def __init__(self, folder: Path, parts: list[Part]) -> None:
         self.folder = folder
-        self.chosen = chosen
+        self.chosen = parts
         folder.mkdir(parents=True, exist_ok=True)
 
     def is_done(self, part: Part) -> bool:
@@ -108,17 +108,19 @@ class Run:
         missing = [part for part in self.chosen if not self.is_done(part)]
         print(f"{len(self.chosen) - len(missing)} of {len(self.chosen)} parts are here", flush=True)
         with ThreadPoolExecutor(workers) as threads:
-            beside = list(threads.map(self._take, [part for part in missing if not part.is_alone]))
+            parallel_names = list(
+                threads.map(self._take, [part for part in missing if not part.is_alone])
+            )
         alone = [self._take(part) for part in missing if part.is_alone]
-        return [name for name in (*beside, *alone) if name]
+        return [name for name in (*parallel_names, *alone) if name]
 
     def _take(self, part: Part) -> str | None:
-        began = time.monotonic()
+        start = time.monotonic()
         temporary = self._file(part).with_suffix(".part")
         command = [sys.executable, "-m", *part.command, "--json", str(temporary)]
         with self._file(part).with_suffix(".log").open("w") as log:
             code = subprocess.run(command, cwd=ROOT, stdout=log, stderr=log, check=False).returncode
-        seconds = round(time.monotonic() - began, 1)
+        seconds = round(time.monotonic() - start, 1)
         print(f"{part.name}: {seconds} s{'' if code == 0 else f', FAILED with {code}'}", flush=True)
         if not temporary.exists():
             return part.name
@@ -129,42 +131,45 @@ class Run:
 
     def sections(self) -> dict[str, Figures]:
         """Put the parts together, section by section."""
-        found: dict[str, list[tuple[Figures, float]]] = {}
+        by_section: dict[str, list[tuple[Figures, float]]] = {}
         for part in self.chosen:
-            kept = json.loads(self._file(part).read_text())
-            figures = kept["figures"].get(part.section, kept["figures"])
-            found.setdefault(part.section, []).append((figures, kept["seconds"]))
+            record = json.loads(self._file(part).read_text())
+            figures = record["figures"].get(part.section, record["figures"])
+            by_section.setdefault(part.section, []).append((figures, record["seconds"]))
         together = {}
-        for section, several in found.items():
-            merge = MERGES.get(section, lambda one: one[0])
-            seconds = round(sum(seconds for _, seconds in several), 1)
-            together[section] = {**merge([one for one, _ in several]), "seconds": seconds}
+        for section, figures_list in by_section.items():
+            merge = MERGES.get(section, lambda merged_list: merged_list[0])
+            seconds = round(sum(seconds for _, seconds in figures_list), 1)
+            together[section] = {
+                **merge([section_figures for section_figures, _ in figures_list]),
+                "seconds": seconds,
+            }
         return together
 
     def _file(self, part: Part) -> Path:
         return self.folder / f"{part.name}.json"
 
 
-def merge_cuts(several: list[Figures]) -> Figures:
+def merge_cuts(figures_list: list[Figures]) -> Figures:
     outcomes: dict[str, int] = {}
-    for one in several:
-        for name, number in one["outcomes"].items():
+    for figures in figures_list:
+        for name, number in figures["outcomes"].items():
             outcomes[name] = outcomes.get(name, 0) + number
     totals = {
-        name: sum(one[name] for one in several)
+        name: sum(figures[name] for figures in figures_list)
         for name in ("cuts", "with_invalid_tool_call", "wrong")
     }
-    examples = [example for one in several for example in one["examples"]][:5]
-    return {**totals, "outcomes": outcomes, "ways": several[0]["ways"], "examples": examples}
+    examples = [example for figures in figures_list for example in figures["examples"]][:5]
+    return {**totals, "outcomes": outcomes, "ways": figures_list[0]["ways"], "examples": examples}
 
 
 def _merge_named(
     name: str, add: Callable[[Figures, Figures], Figures]
 ) -> Callable[[list[Figures]], Figures]:
-    def merge(several: list[Figures]) -> Figures:
+    def merge(figures_list: list[Figures]) -> Figures:
         together: Figures = {}
-        for one in several:
-            for key, figures in one[name].items():
+        for part in figures_list:
+            for key, figures in part[name].items():
                 together[key] = add(together[key], figures) if key in together else figures
         return {name: dict(sorted(together.items()))}
 
@@ -193,44 +198,54 @@ MERGES: dict[str, Callable[[list[Figures]], Figures]] = {
 
 def missed(sections: dict[str, Figures]) -> list[str]:
     """Say which targets were not met."""
-    told = [f"{name}: {one['wrong']} wrong" for name, one in sections.items() if one.get("wrong")]
+    misses = [
+        f"{name}: {figures['wrong']} wrong"
+        for name, figures in sections.items()
+        if figures.get("wrong")
+    ]
     targets = sections["fuzz"]["targets"]
-    told += [
-        f"fuzz: {name} has {one['failures']} failures"
-        for name, one in targets.items()
-        if one["failures"]
+    misses += [
+        f"fuzz: {name} has {figures['failures']} failures"
+        for name, figures in targets.items()
+        if figures["failures"]
     ]
-    few = {name: one["inputs"] for name, one in targets.items() if one["inputs"] < INPUTS_EACH}
-    told += [f"fuzz: {name} had {inputs:,} inputs" for name, inputs in few.items()]
-    if (total := sum(one["inputs"] for one in targets.values())) < INPUTS_ALL:
-        told.append(f"fuzz: {total:,} inputs in all")
+    few = {
+        name: figures["inputs"]
+        for name, figures in targets.items()
+        if figures["inputs"] < INPUTS_EACH
+    }
+    misses += [f"fuzz: {name} had {inputs:,} inputs" for name, inputs in few.items()]
+    if (total := sum(figures["inputs"] for figures in targets.values())) < INPUTS_ALL:
+        misses.append(f"fuzz: {total:,} inputs in all")
     stores = sections["kills"]["stores"]
-    told += [
-        f"kills: {name} has {one['faults']} faults" for name, one in stores.items() if one["faults"]
+    misses += [
+        f"kills: {name} has {figures['faults']} faults"
+        for name, figures in stores.items()
+        if figures["faults"]
     ]
-    told += [
-        f"kills: {name}: a kill had {one['least']} records"
-        for name, one in stores.items()
-        if one["least"] < 10
+    misses += [
+        f"kills: {name}: a kill had {figures['least']} records"
+        for name, figures in stores.items()
+        if figures["least"] < 10
     ]
-    if (kills := sum(one["kills"] for one in stores.values())) < 1_000:
-        told.append(f"kills: {kills} in all")
-    for name, one in sections["mutants"]["subjects"].items():
-        if one["tried"] < 100 or one["killed"] < 0.9 * one["tried"]:
-            told.append(f"mutants: {name}: {one['killed']} of {one['tried']} killed")
-    return told
+    if (kills := sum(figures["kills"] for figures in stores.values())) < 1_000:
+        misses.append(f"kills: {kills} in all")
+    for name, figures in sections["mutants"]["subjects"].items():
+        if figures["tried"] < 100 or figures["killed"] < 0.9 * figures["tried"]:
+            misses.append(f"mutants: {name}: {figures['killed']} of {figures['tried']} killed")
+    return misses
 
 
 def commit_of(*, may_be_dirty: bool) -> str:
     """Give the commit whose figures these are; refuse a tree that differs from it."""
-    changed = _git(
+    changes = _git(
         "status", "--porcelain", "--", ".", ":!docs/reliability.md", ":!docs/reliability.json"
     )
-    if changed and not may_be_dirty:
+    if changes and not may_be_dirty:
         raise SystemExit(
-            f"commit first, for the figures name a commit (or pass --dirty):\n{changed}"
+            f"commit first, for the figures name a commit (or pass --dirty):\n{changes}"
         )
-    return _git("rev-parse", "--short", "HEAD") + ("-dirty" if changed else "")
+    return _git("rev-parse", "--short", "HEAD") + ("-dirty" if changes else "")
 
 
 def _git(*arguments: str) -> str:
@@ -255,40 +270,42 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--list", action="store_true", help="say which parts there are, and which are done"
     )
-    given = parser.parse_args(arguments)
-    commit = commit_of(may_be_dirty=given.dirty)
-    scaled = "" if given.scale == 1 else f"-scale-{given.scale:g}"
-    chosen = [part for part in parts(given.scale) if not given.only or part.section in given.only]
-    run = Run(ROOT / ".figures" / f"{commit}{scaled}", chosen)
-    if given.list:
-        for part in chosen:
+    options = parser.parse_args(arguments)
+    commit = commit_of(may_be_dirty=options.dirty)
+    scaled = "" if options.scale == 1 else f"-scale-{options.scale:g}"
+    chosen_parts = [
+        part for part in parts(options.scale) if not options.only or part.section in options.only
+    ]
+    run = Run(ROOT / ".figures" / f"{commit}{scaled}", chosen_parts)
+    if options.list:
+        for part in chosen_parts:
             print(
                 f"{'done' if run.is_done(part) else '    '} {part.name}: {' '.join(part.command)}"
             )
         return 0
-    failed = run.take(given.workers)
-    if any(not run.is_done(part) for part in chosen):
+    failed = run.take(options.workers)
+    if any(not run.is_done(part) for part in chosen_parts):
         print(
             f"not done: {', '.join(failed)}; see the .log files in {run.folder}, and run this again"
         )
         return 1
     sections = run.sections()
-    for name, one in sections.items():
-        print(f"{name}: {one['seconds']} s")
-    if given.only or scaled or given.dirty:
+    for name, figures in sections.items():
+        print(f"{name}: {figures['seconds']} s")
+    if options.only or scaled or options.dirty:
         return 1 if failed else 0
     if commit_of(may_be_dirty=False) != commit:
         raise SystemExit(f"the commit changed during the run: these are the figures of {commit}")
     save_all(sections)
-    told = missed(sections)
-    print("\n".join(told) or "every target is met")
-    return 1 if told or failed else 0
+    misses = missed(sections)
+    print("\n".join(misses) or "every target is met")
+    return 1 if misses or failed else 0
 
 
 def save_all(sections: dict[str, Any]) -> None:
     """Renew docs/reliability.json, all sections but the peers', and draw the page."""
     for name, figures in sections.items():
-        keep(name, {**about(COMMAND), **figures})
+        keep(name, {**run_facts(COMMAND), **figures})
 
 
 if __name__ == "__main__":

@@ -75,5 +75,5 @@ def call_frames(arguments: str, *, is_cut: bool, ends: bool) -> Answer:
     half = len(arguments) // 2
     parts = call_parts("t_1", "add", arguments[:half], arguments[half:])
     _, events = answer_of([], [parts], "max_tokens" if is_cut else "tool_use")
-    kept = events if ends else events[:-3]
-    return Answer([event(*one) for one in kept], headers=FRAMES, framing="chunked")
+    kept_events = events if ends else events[:-3]
+    return Answer([event(*item) for item in kept_events], headers=FRAMES, framing="chunked")

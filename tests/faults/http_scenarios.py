@@ -24,8 +24,8 @@ from foldline.exceptions import (
     SecurityError,
     StreamInterruptedError,
 )
-from tests.faults.scenario import Scenario, streamed
-from tests.faults.spoken import begun, event, status_body
+from tests.faults.scenario import Scenario, stream_of
+from tests.faults.spoken import event, opening, status_body
 from tests.faults.wires import SSE, Wire
 from tests.servers.script import Answer, json_answer
 
@@ -62,7 +62,7 @@ def bodies() -> Iterator[Scenario]:
         )
     yield Scenario("F-T10", "a whole answer where a stream was asked for", lambda w: w.good())
     yield Scenario(
-        "F-T10", "a stream where a whole answer was asked for", lambda w: streamed(w.pieces())
+        "F-T10", "a stream where a whole answer was asked for", lambda w: stream_of(w.pieces())
     )
     yield Scenario(
         "F-T03", "fin inside a whole answer", lambda w: w.good().cut(len(w.good().body) // 2, "fin"),
@@ -73,39 +73,43 @@ def bodies() -> Iterator[Scenario]:
         (StreamInterruptedError,), hits=2,
     )  # fmt: skip
 
-    def packed(
+    def compressed(
         w: Wire,
         change: Callable[[bytes], bytes] = lambda d: d,
         coding: str = "gzip",
         data: bytes = b"",
     ) -> Answer:
         body = change(gzip.compress(data or b"".join(w.pieces())))
-        return streamed([body], headers={"content-encoding": coding})
+        return stream_of([body], headers={"content-encoding": coding})
 
-    yield Scenario("F-T11", "gzip", packed)
+    yield Scenario("F-T11", "gzip", compressed)
     yield Scenario(
-        "F-T11", "gzip cut", lambda w: packed(w, lambda d: d[:-40]), malformed, hits=None
+        "F-T11", "gzip cut", lambda w: compressed(w, lambda d: d[:-40]), malformed, hits=None
     )
     yield Scenario(
         "F-T11",
         "gzip corrupt",
-        lambda w: packed(w, lambda d: d[:40] + b"\0\0\0\0" + d[44:]),
+        lambda w: compressed(w, lambda d: d[:40] + b"\0\0\0\0" + d[44:]),
         malformed,
         hits=None,
     )
     yield Scenario(
         "F-T11",
         "gzip of nothing true",
-        lambda w: packed(w, lambda d: b"no gzip at all"),
+        lambda w: compressed(w, lambda d: b"no gzip at all"),
         malformed,
         hits=None,
     )
     yield Scenario(
-        "F-T11", "a coding nobody asked for", lambda w: packed(w, coding="br"), malformed, hits=None
+        "F-T11",
+        "a coding nobody asked for",
+        lambda w: compressed(w, coding="br"),
+        malformed,
+        hits=None,
     )
     bomb = b"data: " + b" " * 10_000_000
     yield Scenario(
-        "F-T11", "a bomb", lambda w: packed(w, data=bomb), (LimitExceededError,), hits=None
+        "F-T11", "a bomb", lambda w: compressed(w, data=bomb), (LimitExceededError,), hits=None
     )
 
 
@@ -135,9 +139,13 @@ def statuses() -> Iterator[Scenario]:
         yield Scenario(
             "F-H03", f"{status}, a large body", lambda w, a=large: a, (ModelStatusError,), hits=None
         )
-        cut = json_answer({"error": {"message": "m" * 400}}, status).cut(30, "rst")
+        cut_answer = json_answer({"error": {"message": "m" * 400}}, status).cut(30, "rst")
         yield Scenario(
-            "F-H03", f"{status}, its body cut", lambda w, a=cut: a, (ModelStatusError,), hits=None
+            "F-H03",
+            f"{status}, its body cut",
+            lambda w, a=cut_answer: a,
+            (ModelStatusError,),
+            hits=None,
         )
     overflow = {
         "error": {
@@ -183,18 +191,19 @@ def statuses() -> Iterator[Scenario]:
 
 
 def connections() -> Iterator[Scenario]:
-    gone = (ModelConnectionError,)
+    connection_error = (ModelConnectionError,)
     for how in ("fin", "rst"):
         yield Scenario(
             "F-H05",
             f"{how} before headers",
             lambda w, how=how: Answer(before=[(how, None)]),
-            gone,
+            connection_error,
             hits=2,
         )
         yield Scenario(
             "F-H05", f"{how} inside headers",
-            lambda w, how=how: Answer([b"HTTP/1.1 200 OK\r\ncontent-", (how, None)], framing="raw"), gone, hits=2,
+            lambda w, how=how: Answer([b"HTTP/1.1 200 OK\r\ncontent-", (how, None)], framing="raw"),
+            connection_error, hits=2,
         )  # fmt: skip
         yield Scenario(
             "F-H05", f"{how} before headers, then good",
@@ -278,18 +287,18 @@ def llama() -> Iterator[Scenario]:
         "JSON schema conversion failed",
         "Unsupported param: tools",
     ):
-        refused = json_answer(body(400, message, "invalid_request_error"), 400)
+        refusal = json_answer(body(400, message, "invalid_request_error"), 400)
         yield Scenario(
-            "F-H04", f"llama.cpp, {message}", local(lambda w, a=refused: a), (ModelInvalidRequestError,)
+            "F-H04", f"llama.cpp, {message}", local(lambda w, a=refusal: a), (ModelInvalidRequestError,)
         )  # fmt: skip
     yield Scenario(
         "F-H03", "llama.cpp, not supported",
         local(lambda w: json_answer(body(501, "This server does not support it", "not_supported_error"), 501)),
         (ModelStatusError,), hits=None,
     )  # fmt: skip
-    gone = event(body(500, "Context size has been exceeded.", "server_error"))
+    overflow = event(body(500, "Context size has been exceeded.", "server_error"))
     yield Scenario(
-        "F-T04", "llama.cpp, context used up in the middle", local(lambda w: streamed([*begun(w), gone])),
+        "F-T04", "llama.cpp, context used up in the middle", local(lambda w: stream_of([*opening(w), overflow])),
         (ModelError,), keeps=True,
     )  # fmt: skip
 

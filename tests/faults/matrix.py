@@ -65,7 +65,7 @@ def ask(model: BaseChatModel, entry: str) -> Outcome:
         elif entry == "stream":
             outcome.said = ""
             for chunk in model.stream("Hi"):
-                _heard(outcome, chunk)
+                _add_chunk(outcome, chunk)
         else:
             stream = model.stream_v2("Hi")
             outcome.said = ""
@@ -76,8 +76,8 @@ def ask(model: BaseChatModel, entry: str) -> Outcome:
             except BaseException:
                 try:
                     _ = stream.output
-                except BaseException as again:  # noqa: BLE001
-                    outcome.again = again
+                except BaseException as second_error:  # noqa: BLE001
+                    outcome.again = second_error
                 raise
     except BaseException as error:  # noqa: BLE001  the judge looks at it
         outcome.error = error
@@ -93,7 +93,7 @@ async def aask(model: BaseChatModel, entry: str) -> Outcome:
         elif entry == "astream":
             outcome.said = ""
             async for chunk in model.astream("Hi"):
-                _heard(outcome, chunk)
+                _add_chunk(outcome, chunk)
         else:
             stream = await model.astream_v2("Hi")
             outcome.said = ""
@@ -104,15 +104,15 @@ async def aask(model: BaseChatModel, entry: str) -> Outcome:
             except BaseException:
                 try:
                     await stream
-                except BaseException as again:  # noqa: BLE001
-                    outcome.again = again
+                except BaseException as second_error:  # noqa: BLE001
+                    outcome.again = second_error
                 raise
     except BaseException as error:  # noqa: BLE001  the judge looks at it
         outcome.error = error
     return outcome
 
 
-def _heard(outcome: Outcome, chunk: Any) -> None:
+def _add_chunk(outcome: Outcome, chunk: Any) -> None:
     outcome.message = chunk if outcome.message is None else outcome.message + chunk
     outcome.said = (outcome.said or "") + str(chunk.text)
 
@@ -137,32 +137,37 @@ class Injector:
         wires = [wire for wire in EVERY_WIRE.values() if self._teach(scenario, wire)]
         pairs = [(wire, entry) for wire in wires for entry in ENTRIES]
         blocking = [pair for pair in pairs if not pair[1].startswith("a")]
-        awaited = [pair for pair in pairs if pair[1].startswith("a")]
-        asked = threads.map(lambda pair: ask(self._model(scenario, *pair), pair[1]), blocking)
-        outcomes, tasks = asyncio.run(self._awaited(scenario, awaited))
-        found = [*zip(blocking, asked, strict=True), *zip(awaited, outcomes, strict=True)]
+        async_pairs = [pair for pair in pairs if pair[1].startswith("a")]
+        sync_outcomes = threads.map(
+            lambda pair: ask(self._model(scenario, *pair), pair[1]), blocking
+        )
+        outcomes, tasks = asyncio.run(self._awaited(scenario, async_pairs))
+        pair_outcomes = [
+            *zip(blocking, sync_outcomes, strict=True),
+            *zip(async_pairs, outcomes, strict=True),
+        ]
         if tasks:
             report.wrong.append(f"{scenario.id}: tasks left behind: {tasks}")
-        used = self.server.used([path for pair in pairs for path in _paths(*pair)])
-        self._compare(report, scenario, dict(found), used)
-        for (wire, entry), outcome in found:
-            hits = sum(used[path] for path in _paths(wire, entry))
+        counts = self.server.used([path for pair in pairs for path in _paths(*pair)])
+        self._compare(report, scenario, dict(pair_outcomes), counts)
+        for (wire, entry), outcome in pair_outcomes:
+            hits = sum(counts[path] for path in _paths(wire, entry))
             self._judge(report, f"{scenario.id}, {wire.name}, {entry}", scenario, wire, outcome, hits)  # fmt: skip
 
     def _compare(
         self,
         report: Report,
         scenario: Scenario,
-        found: dict[tuple[Wire, str], Outcome],
-        used: dict[str, int],
+        outcomes: dict[tuple[Wire, str], Outcome],
+        counts: dict[str, int],
     ) -> None:
         """Note where an async call came to another end than its sync twin, or cost another number of requests."""
-        for (wire, entry), outcome in found.items():
+        for (wire, entry), outcome in outcomes.items():
             if entry.startswith("a"):
                 continue
             ends = []
-            for way, end in ((entry, outcome), (f"a{entry}", found[wire, f"a{entry}"])):
-                ends.append((*describe(end), sum(used[path] for path in _paths(wire, way))))
+            for way, end in ((entry, outcome), (f"a{entry}", outcomes[wire, f"a{entry}"])):
+                ends.append((*describe(end), sum(counts[path] for path in _paths(wire, way))))
             if ends[0] != ends[1]:
                 where = f"{scenario.id}, {wire.name}, {entry}"
                 report.wrong.append(f"{where}: UNEQUAL, sync {ends[0]} and async {ends[1]}")
@@ -179,9 +184,9 @@ class Injector:
         answers = scenario.answers(wire)
         if answers is None:
             return False
-        given = answers if isinstance(answers, list | tuple) else [answers]
+        answer_list = answers if isinstance(answers, list | tuple) else [answers]
         paths = [path for entry in ENTRIES for path in _paths(wire, entry)]
-        self.server.script_all(paths, *given)
+        self.server.script_all(paths, *answer_list)
         return True
 
     def _model(self, scenario: Scenario, wire: Wire, entry: str) -> BaseChatModel:
@@ -260,8 +265,8 @@ def judge_answer(scenario: Scenario, wire: Wire, outcome: Outcome) -> str | None
 def judge_calls(scenario: Scenario, message: Any) -> str | None:
     """Say whether a call that may run may run, and no other."""
     valid, invalid = len(message.tool_calls), len(message.invalid_tool_calls)
-    wanted = {"valid": (1, 0), "invalid": (0, 1)}.get(scenario.calls or "")
-    if wanted is not None and (valid, invalid) != wanted:
+    expected = {"valid": (1, 0), "invalid": (0, 1)}.get(scenario.calls or "")
+    if expected is not None and (valid, invalid) != expected:
         return f"{message.tool_calls} may run, {message.invalid_tool_calls} may not"
     return None
 
@@ -281,12 +286,12 @@ def judge_error(scenario: Scenario, wire: Wire, outcome: Outcome, error: Any) ->
     return judge_partial(scenario, wire, outcome.said, error.partial)
 
 
-def judge_partial(scenario: Scenario, wire: Wire, said: str | None, partial: Any) -> str | None:
+def judge_partial(scenario: Scenario, wire: Wire, text: str | None, partial: Any) -> str | None:
     """Say what is wrong with what an error kept (E2)."""
     if not isinstance(partial, AIMessage) or partial.status != "incomplete":
         return f"no partial: {partial!r}"
-    if said is not None and str(partial.text) != said:
-        return f"delivered {said!r} and kept {partial.text!r}"
+    if text is not None and str(partial.text) != text:
+        return f"delivered {text!r} and kept {partial.text!r}"
     if scenario.calls is not None:
         return judge_calls(scenario, partial)
     if not wire.true_text().startswith(str(partial.text)) and not scenario.may_pass:

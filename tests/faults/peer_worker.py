@@ -31,14 +31,14 @@ Ways = dict[str, Callable[[str], Any]]
 def text_of(answer: Any) -> str | None:
     """The text of what a client returned; nothing where it returned something else without a word."""
     try:
-        said = (
+        text = (
             answer.content[0].text
             if hasattr(answer, "content")
             else answer.choices[0].message.content
         )
     except (AttributeError, IndexError, TypeError):
         return None
-    return str(said)
+    return str(text)
 
 
 def piece_of(chunk: Any) -> str:
@@ -52,8 +52,8 @@ def piece_of(chunk: Any) -> str:
 def openai_client(base: str, **fields: Any) -> Ways:
     import openai
 
-    given = {"base_url": f"{base}/v1", "api_key": "k", **fields}
-    client, aclient = openai.OpenAI(**given), openai.AsyncOpenAI(**given)
+    settings = {"base_url": f"{base}/v1", "api_key": "k", **fields}
+    client, aclient = openai.OpenAI(**settings), openai.AsyncOpenAI(**settings)
 
     def ask(text: str, **more: Any) -> dict[str, Any]:
         return {"model": "m", "messages": [{"role": "user", "content": text}], **more}
@@ -66,10 +66,10 @@ def openai_client(base: str, **fields: Any) -> Ways:
         return text_of(await aclient.chat.completions.create(**ask(text)))
 
     async def astream(text: str) -> str:
-        said = ""
+        answer_text = ""
         async for chunk in await aclient.chat.completions.create(**ask(text, stream=True)):
-            said += piece_of(chunk)
-        return said
+            answer_text += piece_of(chunk)
+        return answer_text
 
     def invoke(text: str) -> Any:
         return text_of(client.chat.completions.create(**ask(text)))
@@ -80,8 +80,8 @@ def openai_client(base: str, **fields: Any) -> Ways:
 def anthropic_client(base: str, **fields: Any) -> Ways:
     import anthropic
 
-    given = {"base_url": base, "api_key": "k", **fields}
-    client, aclient = anthropic.Anthropic(**given), anthropic.AsyncAnthropic(**given)
+    settings = {"base_url": base, "api_key": "k", **fields}
+    client, aclient = anthropic.Anthropic(**settings), anthropic.AsyncAnthropic(**settings)
 
     def ask(text: str) -> dict[str, Any]:
         messages = [{"role": "user", "content": text}]
@@ -92,18 +92,18 @@ def anthropic_client(base: str, **fields: Any) -> Ways:
 
     def stream(text: str) -> str:
         with client.messages.stream(**ask(text)) as events:
-            said = "".join(events.text_stream)
+            answer_text = "".join(events.text_stream)
             events.get_final_message()
-        return said
+        return answer_text
 
     async def ainvoke(text: str) -> str:
         return text_of(await aclient.messages.create(**ask(text)))
 
     async def astream(text: str) -> str:
         async with aclient.messages.stream(**ask(text)) as events:
-            said = "".join([piece async for piece in events.text_stream])
+            answer_text = "".join([piece async for piece in events.text_stream])
             await events.get_final_message()
-        return said
+        return answer_text
 
     return {"invoke": invoke, "stream": stream, "ainvoke": ainvoke, "astream": astream}
 
@@ -129,10 +129,10 @@ def litellm_client(base: str, **fields: Any) -> Ways:
     import litellm
 
     litellm.suppress_debug_info = True
-    given = {"model": "openai/m", "api_base": f"{base}/v1", "api_key": "k", **fields}
+    settings = {"model": "openai/m", "api_base": f"{base}/v1", "api_key": "k", **fields}
 
     def ask(text: str) -> dict[str, Any]:
-        return {**given, "messages": [{"role": "user", "content": text}]}
+        return {**settings, "messages": [{"role": "user", "content": text}]}
 
     def stream(text: str) -> str:
         chunks = litellm.completion(**ask(text), stream=True)
@@ -142,10 +142,10 @@ def litellm_client(base: str, **fields: Any) -> Ways:
         return text_of(await litellm.acompletion(**ask(text)))
 
     async def astream(text: str) -> str:
-        said = ""
+        answer_text = ""
         async for chunk in await litellm.acompletion(**ask(text), stream=True):
-            said += piece_of(chunk)
-        return said
+            answer_text += piece_of(chunk)
+        return answer_text
 
     def invoke(text: str) -> Any:
         return text_of(litellm.completion(**ask(text)))
@@ -221,9 +221,9 @@ def faults(name: str, jobs: list[dict[str, Any]]) -> None:
         for way in job["ways"]:
             outcome = "answer"
             try:
-                said = ways[way]("Hi")
-                if asyncio.iscoroutine(said):
-                    LOOP.run_until_complete(asyncio.wait_for(said, 10))
+                result = ways[way]("Hi")
+                if asyncio.iscoroutine(result):
+                    LOOP.run_until_complete(asyncio.wait_for(result, 10))
             except BaseException as error:  # noqa: BLE001  that is the question
                 outcome = f"{type(error).__module__}.{type(error).__name__}"
             print(json.dumps({"id": job["id"], "way": way, "outcome": outcome}), flush=True)
@@ -232,12 +232,12 @@ def faults(name: str, jobs: list[dict[str, Any]]) -> None:
 def loops(name: str, base: str) -> None:
     ask, right = make(name, base)["ainvoke"], 0
 
-    async def one(text: str) -> Any:
+    async def ask_once(text: str) -> Any:
         return await ask(text)
 
     for turn in range(20):
         try:
-            right += asyncio.run(one(f"loop {turn}")) == f"loop {turn}"
+            right += asyncio.run(ask_once(f"loop {turn}")) == f"loop {turn}"
         except Exception as error:  # noqa: BLE001  counted as wrong
             print(repr(error)[:200], file=sys.stderr)
     print(json.dumps({"right": right}))
@@ -275,24 +275,24 @@ def forks(name: str, base: str) -> None:
 
 
 def calls(name: str, bases: list[str]) -> None:
-    ran: list[Any] = []
+    paths: list[Any] = []
 
     def add(path: str, force: bool = False) -> str:
         """Delete a folder."""
-        ran.append(path)
+        paths.append(path)
         return "done"
 
     if name in ("openai", "anthropic", "litellm"):
         print(json.dumps({"ran": None}))
         return
     for base in bases:
-        before = len(ran)
+        before = len(paths)
         try:
             _run_agent(name, base, add)
         except BaseException as error:  # noqa: BLE001  telling is right
             print(repr(error)[:200], file=sys.stderr)
-        del ran[before + 1 :]  # an answer that repeats is executed again and again: count it once
-    print(json.dumps({"ran": len(ran)}))
+        del paths[before + 1 :]  # an answer that repeats is executed again and again: count it once
+    print(json.dumps({"ran": len(paths)}))
 
 
 def _run_agent(name: str, base: str, add: Any) -> None:

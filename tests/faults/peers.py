@@ -48,23 +48,23 @@ STRICT = (
 
 def must_signal() -> list[Scenario]:
     """The scenarios that any client must tell of."""
-    told = [one for one in SCENARIOS if one.raises and not one.may_pass]
+    scenarios = [scenario for scenario in SCENARIOS if scenario.raises and not scenario.may_pass]
     return [
-        one
-        for one in told
-        if one.row not in OURS_ALONE and not any(word in one.name for word in STRICT)
+        scenario
+        for scenario in scenarios
+        if scenario.row not in OURS_ALONE and not any(word in scenario.name for word in STRICT)
     ]
 
 
 def compare() -> dict[str, Any]:
     """Ask every client that is installed."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     with FaultServer.start() as server:
         for name, (environment, wire, typed) in CLIENTS.items():
             python = ROOT / environment / "bin" / "python"
             if python.exists():
-                found[name] = Asked(server, name, wire, python, typed).figures()
-    return found
+                figures[name] = Asked(server, name, wire, python, typed).figures()
+    return figures
 
 
 class Asked:
@@ -82,14 +82,16 @@ class Asked:
     def figures(self) -> dict[str, Any]:
         """What became of all of it."""
         outcomes = self._faults()
-        kinds = Counter(self._kind(one["outcome"]) for one in outcomes)
-        silent = sorted({one["id"] for one in outcomes if one["outcome"] == "answer"})
+        kinds = Counter(self._kind(outcome["outcome"]) for outcome in outcomes)
+        silent = sorted({outcome["id"] for outcome in outcomes if outcome["outcome"] == "answer"})
         untyped = Counter(
-            one["outcome"] for one in outcomes if self._kind(one["outcome"]) == "untyped"
+            outcome["outcome"]
+            for outcome in outcomes
+            if self._kind(outcome["outcome"]) == "untyped"
         )
         return {
             "version": self._ask({"task": "version"})[0]["version"],
-            "scenarios": len({one["id"] for one in outcomes}),
+            "scenarios": len({outcome["id"] for outcome in outcomes}),
             "faults": len(outcomes),
             "silent": kinds["silent"],
             "silent_scenarios": silent,
@@ -108,14 +110,14 @@ class Asked:
     def _faults(self) -> list[dict[str, Any]]:
         jobs = []
         for place, scenario in enumerate(must_signal()):
-            answers = scenario.said(self.wire)
+            answers = scenario.make_answers(self.wire)
             if answers is None:
                 continue
-            given = answers if isinstance(answers, list | tuple) else [answers]
+            answer_list = answers if isinstance(answers, list | tuple) else [answers]
             paths = [f"/{place}{path}" for path in self.wire.paths]
-            self.server.script_all(paths, *given)
+            self.server.script_all(paths, *answer_list)
             # Who asked for a whole answer and gets events may be at a loss: a stream's fault is for streams.
-            is_stream = given[0].headers.get("content-type") == "text/event-stream"
+            is_stream = answer_list[0].headers.get("content-type") == "text/event-stream"
             ways = (
                 ["stream", "astream"] if is_stream else ["invoke", "stream", "ainvoke", "astream"]
             )
@@ -124,28 +126,30 @@ class Asked:
 
     def _loops(self) -> dict[str, int]:
         before = self.server.stats()["seen"]
-        (seen,) = self._ask({"task": "loops", "base": f"{self.server.url}/say"})
+        (reply,) = self._ask({"task": "loops", "base": f"{self.server.url}/say"})
         requests = self.server.stats()["seen"] - before
-        return {"loops_right_of_20": seen["right"], "requests_of_20_loops": requests}
+        return {"loops_right_of_20": reply["right"], "requests_of_20_loops": requests}
 
     def _forks(self) -> dict[str, int]:
-        (seen,) = self._ask({"task": "forks", "base": f"{self.server.url}/say"})
-        return {"forked_wrong_of_100": seen["wrong"]}
+        (reply,) = self._ask({"task": "forks", "base": f"{self.server.url}/say"})
+        return {"forked_wrong_of_100": reply["wrong"]}
 
     def _calls(self) -> dict[str, str]:
         """Tool calls cut short, by the end of the stream and by length, heard by the client's own agent."""
-        whole = '{"path": "/home/user/project/build", "force": true}'
+        arguments = '{"path": "/home/user/project/build", "force": true}'
         bases = []
         for at in (12, 18, 24, 30, 37):
             for ends in (False, True):
-                answer = call_stream(self.wire, whole[:at], is_cut=True, ends=ends)
+                answer = call_stream(self.wire, arguments[:at], is_cut=True, ends=ends)
                 assert answer is not None
                 base = f"/cut{at}{ends}"
                 self.server.script_all([f"{base}{path}" for path in self.wire.paths], answer)
                 bases.append(self.server.url + base)
-        (seen,) = self._ask({"task": "calls", "bases": bases})
-        ran = "no agent of its own" if seen["ran"] is None else f"{seen['ran']} of {len(bases)}"
-        return {"truncated_calls_executed": ran}
+        (reply,) = self._ask({"task": "calls", "bases": bases})
+        description = (
+            "no agent of its own" if reply["ran"] is None else f"{reply['ran']} of {len(bases)}"
+        )
+        return {"truncated_calls_executed": description}
 
     def _ask(self, order: dict[str, Any]) -> list[dict[str, Any]]:
         program = subprocess.run(

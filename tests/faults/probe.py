@@ -49,9 +49,9 @@ class Probe:
     def left_behind(self) -> list[str]:
         """What is here now and was not then; waits as long as things may take to go."""
         until = time.monotonic() + WITHIN
-        while (found := self._found()) and time.monotonic() < until:
+        while (leaks := self._found()) and time.monotonic() < until:
             time.sleep(0.005)
-        return found
+        return leaks
 
     def tasks_left(self) -> list[str]:
         """The tasks of the running loop besides the one that asks."""
@@ -60,11 +60,11 @@ class Probe:
     def _found(self) -> list[str]:
         threads = [repr(thread) for thread in set(threading.enumerate()) - self._threads]
         files = open_files()
-        opened = [f"{number} -> {files[number]}" for number in files.keys() - self._files.keys()]
-        found = threads + (opened if len(files) > len(self._files) else [])
-        if self._server is not None and (seen := self._server.open_connections()):
-            found.append(f"{seen} connections as the server sees them")
-        return found
+        new_files = [f"{number} -> {files[number]}" for number in files.keys() - self._files.keys()]
+        leaks = threads + (new_files if len(files) > len(self._files) else [])
+        if self._server is not None and (count := self._server.open_connections()):
+            leaks.append(f"{count} connections as the server sees them")
+        return leaks
 
     def __exit__(
         self,

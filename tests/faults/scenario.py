@@ -14,7 +14,7 @@ from foldline.transports import Limits, Timeouts
 from tests.faults.wires import SSE, Wire
 from tests.servers.script import Answer
 
-Said = Callable[[Wire], Answer | Sequence[Answer] | None]
+MakeAnswers = Callable[[Wire], Answer | Sequence[Answer] | None]
 SMALL = Limits(sse_line=8192, sse_event=16384)
 HASTY = {"timeout": Timeouts(connect=5, first_byte=5, idle=0.25), "max_retries": 0}
 
@@ -32,8 +32,8 @@ class Scenario:
 
     row: str
     name: str
-    said: Said
-    """What a wire's server answers, in turn; `None` where the wire cannot say it."""
+    make_answers: MakeAnswers
+    """Return what a wire's server answers, in turn; `None` where the wire has no such answer."""
     raises: tuple[type[Exception], ...] = ()
     hits: int | None = 1
     keeps: bool = False
@@ -45,21 +45,21 @@ class Scenario:
     """Whether a good answer is as right as the error."""
 
     def answers(self, wire: Wire) -> Answer | Sequence[Answer] | None:
-        """What the wire's server says, in turn, under the name that the wire's streams have."""
+        """Return what the wire's server answers, in turn, with the content type of the wire's streams."""
         if not wire.is_sse and (self.row in SSE_ROWS or self.name in SSE_NAMES):
             return None
-        answers = self.said(wire)
+        answers = self.make_answers(wire)
         if answers is None or wire.is_sse:
             return answers
-        several = answers if isinstance(answers, list | tuple) else [answers]
-        return [_renamed(answer, wire) for answer in several]
+        answer_list = answers if isinstance(answers, list | tuple) else [answers]
+        return [_renamed(answer, wire) for answer in answer_list]
 
     @property
     def id(self) -> str:
         return f"{self.row} {self.name}"
 
 
-def streamed(pieces: Sequence[Any], framing: Any = "chunked", **options: Any) -> Answer:
+def stream_of(pieces: Sequence[Any], framing: Any = "chunked", **options: Any) -> Answer:
     body = pieces if framing == "chunked" else [b"".join(pieces)]
     return Answer(body, headers={**SSE, **options.pop("headers", {})}, framing=framing, **options)
 

@@ -19,7 +19,7 @@ CODES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def begun(wire: Wire) -> list[bytes]:
+def opening(wire: Wire) -> list[bytes]:
     """The events up to the first text."""
     return wire.pieces()[: wire.first_text()]
 
@@ -65,17 +65,20 @@ def insert_odd(wire: Wire) -> list[bytes]:
     pieces = wire.pieces()
     at = wire.first_text()
     if wire.name == "anthropic":
-        odd = event({"type": "telemetry", "x": 1}, "telemetry")
+        unknown_event = event({"type": "telemetry", "x": 1}, "telemetry")
     elif wire.name == "responses":  # numbers must go on: put it at the end, before the last
         last = payload_of(pieces[-1])
-        odd = event({"type": "response.odd", "sequence_number": last["sequence_number"]}, "response.odd")  # fmt: skip
+        number = last["sequence_number"]
+        unknown_event = event({"type": "response.odd", "sequence_number": number}, "response.odd")
         moved = {**last, "sequence_number": last["sequence_number"] + 1}
-        return [*pieces[:-1], odd, event(moved, last["type"])]
+        return [*pieces[:-1], unknown_event, event(moved, last["type"])]
     elif wire.name == "google":
-        odd = event({"candidates": [{"index": 0, "content": {"parts": [{"odd": {"a": 1}}]}}]})
+        unknown_event = event(
+            {"candidates": [{"index": 0, "content": {"parts": [{"odd": {"a": 1}}]}}]}
+        )
     else:
-        odd = event({"id": "x", "choices": [{"index": 0, "delta": {"odd": 1}}]})
-    return [*pieces[:at], odd, *pieces[at:]]
+        unknown_event = event({"id": "x", "choices": [{"index": 0, "delta": {"odd": 1}}]})
+    return [*pieces[:at], unknown_event, *pieces[at:]]
 
 
 def renumbered(wire: Wire, numbers: list[int]) -> Answer | None:
@@ -83,11 +86,11 @@ def renumbered(wire: Wire, numbers: list[int]) -> Answer | None:
     if wire.name != "responses":
         return None
     pieces = wire.pieces()
-    changed = [
+    renumbered_pieces = [
         event({**payload_of(piece), "sequence_number": number}, payload_of(piece)["type"])
         for piece, number in zip(pieces, numbers, strict=False)
     ]
-    return Answer([*changed, *pieces[len(numbers) :]], headers=SSE, framing="chunked")
+    return Answer([*renumbered_pieces, *pieces[len(numbers) :]], headers=SSE, framing="chunked")
 
 
 def call_stream(
@@ -110,8 +113,8 @@ def _halves(text: str) -> list[str]:
 def _chat_call(arguments: str, *, is_cut: bool) -> tuple[list[bytes], list[bytes]]:
     def chunk(delta: Any, finish: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        about = {"id": "c", "object": "chat.completion.chunk", "model": "m", "created": 1}
-        return event({**about, "choices": [choice]})
+        envelope = {"id": "c", "object": "chat.completion.chunk", "model": "m", "created": 1}
+        return event({**envelope, "choices": [choice]})
 
     first = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "add", "arguments": ""}}  # fmt: skip
     slices = [
@@ -139,7 +142,7 @@ def _anthropic_call(arguments: str, *, is_cut: bool) -> tuple[list[bytes], list[
         {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 2}},
         {"type": "message_stop"},
     ]
-    return [event(one, one["type"]) for one in body], [event(one, one["type"]) for one in end]
+    return [event(data, data["type"]) for data in body], [event(data, data["type"]) for data in end]
 
 
 def _responses_call(arguments: str, *, is_cut: bool) -> tuple[list[bytes], list[bytes]]:
@@ -165,7 +168,7 @@ def _responses_call(arguments: str, *, is_cut: bool) -> tuple[list[bytes], list[
         {"type": f"response.{status}", "response": final},
     ]
     numbered = [
-        event({**one, "sequence_number": number}, one["type"])
-        for number, one in enumerate([*body, *end])
+        event({**data, "sequence_number": number}, data["type"])
+        for number, data in enumerate([*body, *end])
     ]
     return numbered[: len(body)], numbered[len(body) :]

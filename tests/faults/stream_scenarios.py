@@ -19,42 +19,46 @@ from foldline.exceptions import (
     StreamTruncatedError,
 )
 from foldline.transports import Timeouts
-from tests.faults.scenario import HASTY, SMALL, Said, Scenario, streamed
-from tests.faults.spoken import begun, call_stream, error_event, insert_odd, renumbered
+from tests.faults.scenario import HASTY, SMALL, MakeAnswers, Scenario, stream_of
+from tests.faults.spoken import call_stream, error_event, insert_odd, opening, renumbered
 from tests.faults.wires import WIRES, Wire, payload_of
 from tests.servers.script import Answer, json_answer
 
 
 def sse() -> Iterator[Scenario]:
-    def whole(change: Callable[[bytes], bytes]) -> Said:
-        return lambda w: streamed([change(b"".join(w.pieces()))])
+    def changed_stream(change: Callable[[bytes], bytes]) -> MakeAnswers:
+        return lambda w: stream_of([change(b"".join(w.pieces()))])
 
     def sliced(w: Wire) -> Answer:
         data = b"".join(w.pieces())
-        return streamed([data[at : at + 13] for at in range(0, len(data), 13)])
+        return stream_of([data[at : at + 13] for at in range(0, len(data), 13)])
 
     def plain(data: bytes) -> bytes:
         return data.replace(b"\r\n", b"\n")
 
     noise = b": comment\n\n:\n\nid: 7\n\nretry: 10\n\nevent: nothing\n\nodd: field\n\n"
     yield Scenario("F-S01", "sliced anywhere", sliced)
-    yield Scenario("F-S02", "CRLF", whole(lambda d: plain(d).replace(b"\n", b"\r\n")))
-    yield Scenario("F-S02", "CR", whole(lambda d: plain(d).replace(b"\n", b"\r")))
-    yield Scenario("F-S03", "byte order mark", whole(lambda d: b"\xef\xbb\xbf" + d))
+    yield Scenario("F-S02", "CRLF", changed_stream(lambda d: plain(d).replace(b"\n", b"\r\n")))
+    yield Scenario("F-S02", "CR", changed_stream(lambda d: plain(d).replace(b"\n", b"\r")))
+    yield Scenario("F-S03", "byte order mark", changed_stream(lambda d: b"\xef\xbb\xbf" + d))
     yield Scenario(
-        "F-S04", "noise between events", lambda w: streamed([noise + p for p in w.pieces()])
+        "F-S04", "noise between events", lambda w: stream_of([noise + p for p in w.pieces()])
     )
-    yield Scenario("F-S05", "no space after the colon", whole(lambda d: d.replace(b": {", b":{")))
+    yield Scenario(
+        "F-S05", "no space after the colon", changed_stream(lambda d: d.replace(b": {", b":{"))
+    )
     yield Scenario(
         "F-S06", "last event without its blank line",
-        lambda w: streamed([*w.until_finish(), w.pieces()[len(w.until_finish())].rstrip() + b"\n"]),
+        lambda w: stream_of([*w.until_finish(), w.pieces()[len(w.until_finish())].rstrip() + b"\n"]),
         (StreamTruncatedError,), keeps=True,
     )  # fmt: skip
     for name, bad in (("ff", b"\xff"), ("cut sequence", b"\xe2\x82"), ("overlong", b"\xc0\xaf"),
                       ("surrogate", b"\xed\xa0\x80")):  # fmt: skip
         yield Scenario(
             "F-S07", f"invalid UTF-8: {name}",
-            lambda w, bad=bad: streamed([*begun(w), b'data: {"a": "' + bad + b'"}\n\n', *w.pieces()[w.first_text():]]),
+            lambda w, bad=bad: stream_of(
+                [*opening(w), b'data: {"a": "' + bad + b'"}\n\n', *w.pieces()[w.first_text():]]
+            ),
             (MalformedStreamError,), keeps=True,
         )  # fmt: skip
     for name, flood in (
@@ -62,18 +66,18 @@ def sse() -> Iterator[Scenario]:
         ("event", b"data: xxxxxxxxxxx\n" * 3000),
     ):
         yield Scenario(
-            "F-S09", f"endless {name}", lambda w, flood=flood: streamed([*begun(w), flood, ("stall", None)]),
+            "F-S09", f"endless {name}", lambda w, flood=flood: stream_of([*opening(w), flood, ("stall", None)]),
             (LimitExceededError,), keeps=True, fields={"limits": SMALL},
         )  # fmt: skip
-    odd = {
+    payloads = {
         "words": "not json", "array": "[1, 2]", "number": "7", "text": '"text"', "cut": '{"a": [1,',
         "trailing": "{} {}", "NaN": '{"a": NaN}', "Infinity": '{"a": -Infinity}',
         "deep": '{"a":' + "[" * 5000 + "]" * 5000 + "}", "true": "true",
     }  # fmt: skip
-    for name, data in odd.items():
+    for name, data in payloads.items():
         yield Scenario(
             "F-S10", f"data is {name}",
-            lambda w, data=data: streamed([*begun(w), f"data: {data}\n\n".encode(), *w.pieces()[w.first_text():]]),
+            lambda w, data=data: stream_of([*opening(w), f"data: {data}\n\n".encode(), *w.pieces()[w.first_text():]]),
             (MalformedStreamError,), keeps=True,
         )  # fmt: skip
 
@@ -81,12 +85,15 @@ def sse() -> Iterator[Scenario]:
 def after_the_end() -> Iterator[Scenario]:
     # Gemini has no end marker: what follows finishReason may be usage.
     wires = set(WIRES) - {"google"}
-    for name, more in (("nonsense", lambda w: [b"data: nonsense\n\n"]), ("another answer", begun)):
+    for name, more in (
+        ("nonsense", lambda w: [b"data: nonsense\n\n"]),
+        ("another answer", opening),
+    ):
         yield Scenario(
             "F-S11", f"{name} after the end",
-            lambda w, more=more: streamed([*w.pieces(), *more(w)]) if w.name in wires else None,
+            lambda w, more=more: stream_of([*w.pieces(), *more(w)]) if w.name in wires else None,
         )  # fmt: skip
-    yield Scenario("F-S12", "unknown event", lambda w: streamed(insert_odd(w)))
+    yield Scenario("F-S12", "unknown event", lambda w: stream_of(insert_odd(w)))
     for name, numbers in (
         ("gap", [0, 1, 2, 3, 4, 9]),
         ("repeat", [0, 1, 2, 3, 4, 4]),
@@ -100,8 +107,8 @@ def after_the_end() -> Iterator[Scenario]:
 
 PLACES: dict[str, Callable[[Wire], int]] = {
     "inside the first event": lambda w: len(w.pieces()[0]) // 2,
-    "after the first text": lambda w: len(b"".join(begun(w))),
-    "just after the first text": lambda w: len(b"".join(begun(w))) + 9,
+    "after the first text": lambda w: len(b"".join(opening(w))),
+    "just after the first text": lambda w: len(b"".join(opening(w))) + 9,
     "before the end": lambda w: len(b"".join(w.until_finish())),
     "inside the end": lambda w: len(b"".join(w.until_finish())) + 20,
 }
@@ -113,7 +120,7 @@ def endings() -> Iterator[Scenario]:
         for framing in ("chunked", "length", "close"):
             yield Scenario(
                 "F-T01", f"clean end {place}, {framing}",
-                lambda w, where=where, framing=framing: streamed([b"".join(w.pieces())[:where(w)]], framing),
+                lambda w, where=where, framing=framing: stream_of([b"".join(w.pieces())[:where(w)]], framing),
                 (StreamTruncatedError,), hits=1 if keeps else 2, keeps=keeps,
             )  # fmt: skip
         for how in ("fin", "rst"):
@@ -121,13 +128,13 @@ def endings() -> Iterator[Scenario]:
                 yield Scenario(
                     "F-T03", f"{how} {place}, {framing}",
                     lambda w, at=where, framing=framing, how=how: (
-                        streamed([b"".join(w.pieces())], framing).cut(at(w), how)
+                        stream_of([b"".join(w.pieces())], framing).cut(at(w), how)
                     ),
                     (StreamInterruptedError,), hits=1 if keeps else 2, keeps=keeps,
                 )  # fmt: skip
     yield Scenario(
         "F-T02", "finish, but no end marker",
-        lambda w: streamed(w.pieces()[:-1]) if w.name in ("chat", "host", "anthropic") else None,
+        lambda w: stream_of(w.pieces()[:-1]) if w.name in ("chat", "host", "anthropic") else None,
     )  # fmt: skip
 
 
@@ -142,26 +149,26 @@ KINDS: dict[str, type[ModelError]] = {
 }
 
 
-def told() -> Iterator[Scenario]:
+def error_events() -> Iterator[Scenario]:
     """Errors that a server tells inside a 200."""
     for kind, cls in KINDS.items():
         hits = 2 if cls.is_retryable else 1
 
         def first(w: Wire, kind: str = kind) -> Answer | None:
-            said = error_event(w, kind, 0)
-            return streamed([said]) if said else None
+            error_piece = error_event(w, kind, 0)
+            return stream_of([error_piece]) if error_piece else None
 
         def middle(w: Wire, kind: str = kind) -> Answer | None:
-            said = error_event(w, kind, w.first_text())
-            return streamed([*begun(w), said]) if said else None
+            error_piece = error_event(w, kind, w.first_text())
+            return stream_of([*opening(w), error_piece]) if error_piece else None
 
-        def whole(w: Wire, kind: str = kind) -> Answer | None:
-            said = error_event(w, kind, 0)
-            return json_answer(payload_of(said)) if said and w.is_sse else None
+        def whole_body(w: Wire, kind: str = kind) -> Answer | None:
+            error_piece = error_event(w, kind, 0)
+            return json_answer(payload_of(error_piece)) if error_piece and w.is_sse else None
 
         yield Scenario("F-T04", f"{kind} error in the middle", middle, (cls,), keeps=True)
         yield Scenario("F-T05", f"{kind} error as first event", first, (cls,), hits)
-        yield Scenario("F-T05", f"{kind} error as the whole body", whole, (cls,), hits)
+        yield Scenario("F-T05", f"{kind} error as the whole body", whole_body, (cls,), hits)
         if cls.is_retryable:
             yield Scenario(
                 "F-T05", f"{kind} error as first event, then good",
@@ -169,12 +176,14 @@ def told() -> Iterator[Scenario]:
             )  # fmt: skip
     for name in ("responses-failed", "responses-error"):
         yield Scenario(
-            "F-T06", name, lambda w, name=name: streamed(w.pieces(f"openai/{name}")) if w.name == "responses" else None,
+            "F-T06", name,
+            lambda w, name=name: stream_of(w.pieces(f"openai/{name}")) if w.name == "responses" else None,
             (ModelError,), hits=None,
         )  # fmt: skip
     for name in ("responses-incomplete-length", "responses-incomplete-filter"):
         yield Scenario(
-            "F-T06", name, lambda w, name=name: streamed(w.pieces(f"openai/{name}")) if w.name == "responses" else None,
+            "F-T06", name,
+            lambda w, name=name: stream_of(w.pieces(f"openai/{name}")) if w.name == "responses" else None,
         )  # fmt: skip
     for name in (
         "blocked-prompt",
@@ -183,7 +192,7 @@ def told() -> Iterator[Scenario]:
         "recitation",
     ):
         yield Scenario(
-            "F-T17", name, lambda w, name=name: streamed(w.pieces(f"google/{name}")) if w.name == "google" else None,
+            "F-T17", name, lambda w, name=name: stream_of(w.pieces(f"google/{name}")) if w.name == "google" else None,
         )  # fmt: skip
 
 
@@ -194,12 +203,12 @@ def clocks() -> Iterator[Scenario]:
     yield Scenario(
         "F-T07",
         "stall after text",
-        lambda w: streamed([*begun(w), stall]),
+        lambda w: stream_of([*opening(w), stall]),
         late,
         keeps=True,
         fields=HASTY,
     )
-    yield Scenario("F-T07", "stall before text", lambda w: streamed([stall]), late, fields=HASTY)
+    yield Scenario("F-T07", "stall before text", lambda w: stream_of([stall]), late, fields=HASTY)
     yield Scenario(
         "F-T07",
         "stall, whole answer",
@@ -212,7 +221,7 @@ def clocks() -> Iterator[Scenario]:
     yield Scenario(
         "F-T08",
         "pings only",
-        lambda w: streamed([*begun(w), ping, stall]),
+        lambda w: stream_of([*opening(w), ping, stall]),
         late,
         keeps=True,
         fields=HASTY,
@@ -220,7 +229,7 @@ def clocks() -> Iterator[Scenario]:
     yield Scenario(
         "F-T09",
         "a drip past the deadline",
-        lambda w: streamed([*begun(w), ("repeat", [40, 0.01, b": drip\n\n"]), stall]),
+        lambda w: stream_of([*opening(w), ("repeat", [40, 0.01, b": drip\n\n"]), stall]),
         late,
         fields=total,
     )
@@ -237,7 +246,7 @@ def order() -> Iterator[Scenario]:
         return Scenario(
             "F-T15",
             name,
-            lambda w: streamed(edit(w.pieces())),
+            lambda w: stream_of(edit(w.pieces())),
             (ModelError,),
             hits=None,
             may_pass=True,
@@ -246,7 +255,7 @@ def order() -> Iterator[Scenario]:
     yield change("the first event lost", lambda p: p[1:])
     yield change("the second event lost", lambda p: p[:1] + p[2:])
     yield change("the third event lost", lambda p: p[:2] + p[3:])
-    yield change("everything twice", lambda p: [one for one in p for _ in range(2)])
+    yield change("everything twice", lambda p: [piece for piece in p for _ in range(2)])
     yield change("backwards", lambda p: p[::-1])
     yield change("the first two swapped", lambda p: [p[1], p[0], *p[2:]])
     yield change("the last two swapped", lambda p: [*p[:-2], p[-1], p[-2]])
@@ -259,7 +268,7 @@ def order() -> Iterator[Scenario]:
         yield Scenario(
             "F-T12" if place < 4 else "F-T13", f"chunk {json.dumps(chunk)[:40]}",
             lambda w, piece=piece: (
-                streamed([*begun(w), piece, *w.pieces()[w.first_text() :]]) if w.name in ("chat", "host") else None
+                stream_of([*opening(w), piece, *w.pieces()[w.first_text() :]]) if w.name in ("chat", "host") else None
             ),
         )  # fmt: skip
 
@@ -306,4 +315,4 @@ def calls() -> Iterator[Scenario]:
 
 def stream_scenarios() -> list[Scenario]:
     """Every scenario of this file."""
-    return [*sse(), *after_the_end(), *endings(), *told(), *clocks(), *order(), *calls()]
+    return [*sse(), *after_the_end(), *endings(), *error_events(), *clocks(), *order(), *calls()]

@@ -27,9 +27,9 @@ MEGABYTE = 1 << 20
 def test_F_C03_cancelled_at_every_await_no_cancel_is_lost_and_nothing_leaks(
     fault_server: FaultServer, probe: Probe
 ) -> None:
-    found = cancel_everywhere(fault_server, 1)
-    assert found.points >= len(ASKS) * len(WIRES)
-    assert found.faults == []
+    cancels = cancel_everywhere(fault_server, 1)
+    assert cancels.points >= len(ASKS) * len(WIRES)
+    assert cancels.faults == []
 
 
 def test_F_C04_one_model_in_twenty_loops_gives_twenty_answers_for_twenty_requests(
@@ -48,10 +48,10 @@ def test_F_C06_sixty_four_threads_on_one_model_mix_nothing_up(fault_server: Faul
 
 @pytest.mark.slow
 def test_F_C14_five_hundred_streams_are_held_open_at_once() -> None:
-    seen = crowds.hold(500)
-    assert (seen["held_open"], seen["right"], seen["failed"]) == (500, 500, 0)
-    assert seen["files_left"] == 0
-    assert seen["bytes_per_stream"] < 150_000
+    counts = crowds.hold(500)
+    assert (counts["held_open"], counts["right"], counts["failed"]) == (500, 500, 0)
+    assert counts["files_left"] == 0
+    assert counts["bytes_per_stream"] < 150_000
 
 
 def flooding(server: FaultServer, **fields: Any) -> Any:
@@ -72,11 +72,11 @@ def test_F_C09_a_slow_consumer_holds_the_server_back(
         before = resident()
         time.sleep(0.3)
         next(stream)
-        grown = resident() - before
+        growth = resident() - before
         stream.close()
-        return grown
+        return growth
 
-    async def awaited() -> int:
+    async def run_async() -> int:
         async with aclosing(model.astream("Hi")) as stream:
             await anext(stream)
             before = resident()
@@ -85,7 +85,7 @@ def test_F_C09_a_slow_consumer_holds_the_server_back(
             return resident() - before
 
     assert blocking() < 8 * MEGABYTE
-    assert asyncio.run(awaited()) < 8 * MEGABYTE
+    assert asyncio.run(run_async()) < 8 * MEGABYTE
 
 
 @pytest.mark.parametrize("flood", ["line", "event", "text"])

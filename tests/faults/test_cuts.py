@@ -45,9 +45,9 @@ def test_F_U01_a_call_that_was_cut_is_invalid(name: str) -> None:
 
 
 def test_F_U01_an_agent_never_runs_a_call_that_was_cut() -> None:
-    asked, ran, raised = run_agents(STEP * 3)
-    assert asked > 50
-    assert (ran, raised) == (0, asked)
+    answers, executions, errors = run_agents(STEP * 3)
+    assert answers > 50
+    assert (executions, errors) == (0, answers)
 
 
 READS: dict[str, Callable[[Any], Any]] = {
@@ -77,11 +77,11 @@ def test_F_T18_after_an_error_every_reader_gets_what_came_and_then_the_same_erro
     stream = cutter.model.stream_v2("Hi")
     kinds = set()
     for read in reads:
-        with pytest.raises(ModelError) as caught:
+        with pytest.raises(ModelError) as excinfo:
             READS[read](stream)
-        kinds.add(type(caught.value))
-        heard = "".join(_until_error(stream.text))
-        assert heard == str(stream.partial.text) == str(caught.value.partial.text)
+        kinds.add(type(excinfo.value))
+        text = "".join(_until_error(stream.text))
+        assert text == str(stream.partial.text) == str(excinfo.value.partial.text)
     assert len(kinds) == 1
     assert stream.done
 
@@ -107,10 +107,10 @@ def test_F_T03_over_real_sockets_too(
     for at in range(1, end, max(end // 12, 1)):
         query = {"cut": str(at), "how": how}
         model = wire.model(fault_server.url, transport=transport, default_query=query)
-        with pytest.raises(ModelError) as caught:
+        with pytest.raises(ModelError) as excinfo:
             call.stream(model, "Hi")
-        assert isinstance(caught.value, StreamTruncatedError | StreamInterruptedError), at
-        partial = caught.value.partial
+        assert isinstance(excinfo.value, StreamTruncatedError | StreamInterruptedError), at
+        partial = excinfo.value.partial
         assert partial.status == "incomplete"
         assert wire.true_text().startswith(str(partial.text))
     transport.close()

@@ -61,7 +61,7 @@ def test_a_fault_is_told_typed_and_alike_sync_and_async(
 
 
 def test_the_matrix_is_as_large_as_it_says() -> None:
-    assert len({one.id for one in EMBEDDING_SCENARIOS}) == len(EMBEDDING_SCENARIOS) >= 140
+    assert len({scenario.id for scenario in EMBEDDING_SCENARIOS}) == len(EMBEDDING_SCENARIOS) >= 140
 
 
 def test_a_wait_that_the_server_names_is_kept(
@@ -139,10 +139,10 @@ def test_the_deadline_of_a_usage_scope_is_kept(
 ) -> None:
     fault_server.script(wire.path, Answer(before=[("stall", None)]))
     model = wire.model(fault_server.url, transport=transport)
-    began = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(BudgetExceeded), usage_scope(Limits(timeout=0.3)):
         call.run(model, "embed_documents", TEXTS)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - start < 2
     assert fault_server.wait_for_open(0) == 0
 
 
@@ -151,10 +151,10 @@ def test_a_wait_beyond_the_deadline_is_not_begun(
 ) -> None:
     wire = EMBEDDING_WIRES["openai"]
     fault_server.script(wire.path, json_answer(wire.error(429), 429, headers={"retry-after": "30"}))
-    began = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(ModelRateLimitError), usage_scope(Limits(timeout=5)):
         call.run(wire.model(fault_server.url, transport=transport), "embed_documents", TEXTS)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - start < 3
 
 
 @WIRES

@@ -25,13 +25,13 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 def numbers_of(section: str, option: str) -> dict[str, int]:
     """What the parts of a section are told by an option, summed by what they work on."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for part in parts():
         if part.section == section:
             command = part.command
             name = command[2 if section != "kills" else command.index("--stores") + 1]
-            found[name] = found.get(name, 0) + int(command[command.index(option) + 1])
-    return found
+            numbers[name] = numbers.get(name, 0) + int(command[command.index(option) + 1])
+    return numbers
 
 
 def test_the_parts_ask_for_what_the_targets_want() -> None:
@@ -71,17 +71,17 @@ def test_a_part_that_is_done_is_not_run_again_and_one_that_failed_is(
 
 
 def test_shares_of_the_cuts_are_all_the_cuts() -> None:
-    whole = cut_all(401, ["bedrock"])
-    several = [cut_all(401, ["bedrock"], share=(k, 3)) for k in range(3)]
+    all_cuts = cut_all(401, ["bedrock"])
+    shares = [cut_all(401, ["bedrock"], share=(k, 3)) for k in range(3)]
 
-    assert sum(one.cuts for one in several) == whole.cuts > 0
-    assert sum((one.kinds for one in several), several[0].kinds.__class__()) == whole.kinds
-    described = [
-        {"cuts": one.cuts, "outcomes": dict(one.kinds), "with_invalid_tool_call": 0, "wrong": 0, "ways": "all",
+    assert sum(cuts.cuts for cuts in shares) == all_cuts.cuts > 0
+    assert sum((cuts.kinds for cuts in shares), shares[0].kinds.__class__()) == all_cuts.kinds
+    figures = [
+        {"cuts": cuts.cuts, "outcomes": dict(cuts.kinds), "with_invalid_tool_call": 0, "wrong": 0, "ways": "all",
          "examples": []}
-        for one in several
+        for cuts in shares
     ]  # fmt: skip
-    assert merge_cuts(described)["cuts"] == whole.cuts
+    assert merge_cuts(figures)["cuts"] == all_cuts.cuts
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "-1/3", ""])

@@ -69,7 +69,7 @@ def test_F_Y17_imports_do_not_count_against_the_deadline(
         capture_output=True, text=True, timeout=60, check=False, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    is_right, waited = done.stdout.split()
+    is_right, seconds = done.stdout.split()
     assert is_right == "True"
     if kind == "plain":
-        assert waited == "0.0", "a plain call loads a module late"
+        assert seconds == "0.0", "a plain call loads a module late"

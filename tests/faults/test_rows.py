@@ -41,12 +41,12 @@ ABSENT: dict[str, str] = {}
 
 
 @cache
-def shown() -> set[str]:
+def tested_rows() -> set[str]:
     """Every row that a test or a scenario shows."""
     files = [path for path in TESTS.rglob("test_*.py") if path.name != Path(__file__).name]
-    said = [text for path in files for text in SAID.findall(path.read_text(encoding="utf-8"))]
-    said += [scenario.row for scenario in SCENARIOS]
-    return {f"F-{area}{number}" for text in said for area, number in NUMBER.findall(text)}
+    texts = [text for path in files for text in SAID.findall(path.read_text(encoding="utf-8"))]
+    texts += [scenario.row for scenario in SCENARIOS]
+    return {f"F-{area}{number}" for text in texts for area, number in NUMBER.findall(text)}
 
 
 def rows() -> set[str]:
@@ -58,10 +58,10 @@ def rows() -> set[str]:
 
 
 def test_every_row_is_shown_or_has_a_reason() -> None:
-    missing = rows() - shown() - ABSENT.keys()
+    missing = rows() - tested_rows() - ABSENT.keys()
     assert sorted(missing) == []
 
 
 def test_no_reason_outlives_its_row_and_no_test_shows_a_row_that_is_none() -> None:
-    assert sorted(ABSENT.keys() & shown()) == []
-    assert sorted(shown() - rows()) == []
+    assert sorted(ABSENT.keys() & tested_rows()) == []
+    assert sorted(tested_rows() - rows()) == []

@@ -62,8 +62,8 @@ class Wire:
         return (RECORDINGS / f"{recording}.sse").read_bytes()
 
     def model(self, base_url: str, **fields: Any) -> BaseChatModel:
-        given = {"api_key": "sk-canary", "retry_on_error": NO_RETRY, **fields}
-        return self.make(base_url, **given)
+        settings = {"api_key": "sk-canary", "retry_on_error": NO_RETRY, **fields}
+        return self.make(base_url, **settings)
 
     def pieces(self, recording: str | None = None) -> list[bytes]:
         """The events of a recorded stream, one by one, as bytes."""
@@ -78,12 +78,12 @@ class Wire:
 
     def until_finish(self, recording: str | None = None) -> list[bytes]:
         """The events before the first that says that the answer is complete."""
-        kept: list[bytes] = []
+        pieces: list[bytes] = []
         for piece in self.pieces(recording):
             if self.is_last(self.payload(piece)):
                 break
-            kept.append(piece)
-        return kept
+            pieces.append(piece)
+        return pieces
 
     def true_text(self, recording: str | None = None) -> str:
         return "".join(self.said(self.payload(piece)) for piece in self.pieces(recording))
@@ -97,8 +97,8 @@ class Wire:
         return json_answer(self.whole())
 
     def recordings(self) -> list[str]:
-        found = [path for pattern in self.patterns for path in RECORDINGS.glob(f"{pattern}.sse")]
-        return sorted(str(path.relative_to(RECORDINGS).with_suffix("")) for path in found)
+        paths = [path for pattern in self.patterns for path in RECORDINGS.glob(f"{pattern}.sse")]
+        return sorted(str(path.relative_to(RECORDINGS).with_suffix("")) for path in paths)
 
 
 @cache

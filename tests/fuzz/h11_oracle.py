@@ -78,8 +78,10 @@ class Difference:
     example: bytes
     reason: str
 
-    def explains(self, ours: Outcome, theirs: Outcome) -> bool:
-        return matches(self.ours, ours.refusal) and matches(self.theirs, theirs.refusal)
+    def explains(self, foldline_outcome: Outcome, h11_outcome: Outcome) -> bool:
+        return matches(self.ours, foldline_outcome.refusal) and matches(
+            self.theirs, h11_outcome.refusal
+        )
 
 
 def matches(pattern: str, refusal: str) -> bool:
@@ -134,12 +136,12 @@ HEADER_DIFFERENCES = {
 """Headers that both accept and return differently; the body is the same."""
 
 
-def is_alike(ours: Outcome, theirs: Outcome) -> bool:
+def is_alike(foldline_outcome: Outcome, h11_outcome: Outcome) -> bool:
     """Whether both read the same, but for `HEADER_DIFFERENCES`."""
-    return (ours.status, ours.body, comparable(ours)) == (
-        theirs.status,
-        theirs.body,
-        comparable(theirs),
+    return (foldline_outcome.status, foldline_outcome.body, comparable(foldline_outcome)) == (
+        h11_outcome.status,
+        h11_outcome.body,
+        comparable(h11_outcome),
     )
 
 

@@ -68,11 +68,11 @@ class Fuzzer:
 
     def turn(self, seconds: float, most: int | None = None) -> None:
         """Try inputs until the time is over, or as many as are asked for."""
-        outcome, began, before = self.outcome, time.perf_counter(), memory()
-        end, last = began + seconds, outcome.inputs + (most or 1 << 62)
+        outcome, start, before = self.outcome, time.perf_counter(), memory()
+        end, last = start + seconds, outcome.inputs + (most or 1 << 62)
         while time.perf_counter() < end and outcome.inputs < last:
             self.one(next(self._inputs))
-        outcome.seconds += time.perf_counter() - began
+        outcome.seconds += time.perf_counter() - start
         if memory() - before > MOST_MEMORY:
             outcome.failures.append(f"memory grew by {(memory() - before) // 1024} MB")
 
@@ -92,11 +92,13 @@ class Fuzzer:
 
     def _keep(self, error: BaseException, data: bytes) -> None:
         place = traceback.extract_tb(error.__traceback__)[-1]
-        told = (
+        description = (
             f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}: {error!s:.150}"
         )
         if len(self.outcome.failures) < 20:
-            self.outcome.failures.append(f"{told} for {base64.b64encode(data).decode()[:2000]}")
+            self.outcome.failures.append(
+                f"{description} for {base64.b64encode(data).decode()[:2000]}"
+            )
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             name = f"{self.target.name}-{len(self.outcome.failures)}"
@@ -130,15 +132,17 @@ def run_counted(
 
 def show(outcomes: dict[str, Outcome]) -> None:
     print(f"{'target':<18}{'inputs':>12}{'refused':>10}{'inputs/s':>10}{'failures':>10}")
-    for name, one in outcomes.items():
+    for name, outcome in outcomes.items():
         print(
-            f"{name:<18}{one.inputs:>12,}{one.refused:>10,}{one.rate:>10,.0f}{len(one.failures):>10}"
+            f"{name:<18}{outcome.inputs:>12,}{outcome.refused:>10,}{outcome.rate:>10,.0f}{len(outcome.failures):>10}"
         )
-    total = sum(one.inputs for one in outcomes.values())
-    failures = [f"{name}: {told}" for name, one in outcomes.items() for told in one.failures]
+    total = sum(outcome.inputs for outcome in outcomes.values())
+    failures = [
+        f"{name}: {failure}" for name, outcome in outcomes.items() for failure in outcome.failures
+    ]
     print(f"{'all':<18}{total:>12,}{'':>20}{len(failures):>10}")
-    for told in failures:
-        print(told)
+    for failure in failures:
+        print(failure)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -152,24 +156,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--save", action="store_true", help="renew docs/reliability.json and its page"
     )
-    given = parser.parse_args(arguments)
-    seed = given.seed if given.seed is not None else time.time_ns() % 2**32
+    options = parser.parse_args(arguments)
+    seed = options.seed if options.seed is not None else time.time_ns() % 2**32
     print(f"seed {seed}")
-    if given.inputs:
-        outcomes = run_counted(given.targets, given.inputs, seed, given.failures)
+    if options.inputs:
+        outcomes = run_counted(options.targets, options.inputs, seed, options.failures)
     else:
-        outcomes = run(given.targets, given.minutes, seed, given.failures)
+        outcomes = run(options.targets, options.minutes, seed, options.failures)
     show(outcomes)
     figures: dict[str, Any] = {
-        name: {**asdict(one), "rate": round(one.rate), "failures": len(one.failures)}
-        for name, one in outcomes.items()
+        name: {**asdict(outcome), "rate": round(outcome.rate), "failures": len(outcome.failures)}
+        for name, outcome in outcomes.items()
     }
-    if given.json:
-        given.json.write_text(json.dumps({"seed": seed, "targets": figures}, indent=1) + "\n")
-    if given.save:
-        command = f"python -m tests.fuzz.long --minutes {given.minutes:g}"
+    if options.json:
+        options.json.write_text(json.dumps({"seed": seed, "targets": figures}, indent=1) + "\n")
+    if options.save:
+        command = f"python -m tests.fuzz.long --minutes {options.minutes:g}"
         save("fuzz", command, {"seed": seed, "targets": figures})
-    return int(any(one.failures for one in outcomes.values()))
+    return int(any(outcome.failures for outcome in outcomes.values()))
 
 
 if __name__ == "__main__":

@@ -80,12 +80,12 @@ def changes(tree: ast.Module) -> Iterator[tuple[int, str, Change]]:
 
 
 def left_out(body: list[ast.stmt]) -> Iterator[tuple[int, str, Change]]:
-    for place, one in enumerate(body):
-        is_call = isinstance(one, ast.Expr) and not isinstance(one.value, ast.Constant)
-        if is_call or isinstance(one, ast.AugAssign | ast.Raise | ast.Continue):
+    for place, statement in enumerate(body):
+        is_call = isinstance(statement, ast.Expr) and not isinstance(statement.value, ast.Constant)
+        if is_call or isinstance(statement, ast.AugAssign | ast.Raise | ast.Continue):
             yield (
-                one.lineno,
-                f"leave out {ast.unparse(one)}",
+                statement.lineno,
+                f"leave out {ast.unparse(statement)}",
                 lambda place=place: set_pass(body, place),
             )
 
@@ -121,9 +121,9 @@ def is_none(node: ast.expr) -> bool:
 def mutated(source: str, number: int) -> tuple[str, str]:
     """The file with its n-th mistake, and what that is."""
     tree = copy.deepcopy(ast.parse(source))
-    line, what, change = list(changes(tree))[number]
+    line, description, change = list(changes(tree))[number]
     change()
-    return ast.unparse(ast.fix_missing_locations(tree)), f"line {line}: {what:.100}"
+    return ast.unparse(ast.fix_missing_locations(tree)), f"line {line}: {description:.100}"
 
 
 def is_killed(package: Path, tests: tuple[str, ...]) -> bool:
@@ -172,23 +172,23 @@ def score(name: str, each: int, seed: int, share: tuple[int, int] = (0, 1)) -> d
         if is_killed(package, tests):
             raise SystemExit(f"the tests of {name} fail without a mutant: {' '.join(tests)}")
         every = places(package, files)
-        chosen = random.Random(seed).sample(every, min(each, len(every)))[share[0] :: share[1]]
+        sample = random.Random(seed).sample(every, min(each, len(every)))[share[0] :: share[1]]
         survivors: list[str] = []
-        for file, number in chosen:
+        for file, number in sample:
             source = _read(package, file)
-            text, what = mutated(source, number)
+            text, description = mutated(source, number)
             target = package / "foldline" / file
             target.write_text(text, encoding="utf-8")
             if not is_killed(package, tests):
-                survivors.append(f"{file}, {what}")
-                print(f"{name}: survived: {file}, {what}", flush=True)
+                survivors.append(f"{file}, {description}")
+                print(f"{name}: survived: {file}, {description}", flush=True)
             target.write_text(source, encoding="utf-8")
-    print(f"{name}: {len(chosen) - len(survivors)} of {len(chosen)} killed", flush=True)
+    print(f"{name}: {len(sample) - len(survivors)} of {len(sample)} killed", flush=True)
     return {
         "files": list(files),
         "possible": len(every),
-        "tried": len(chosen),
-        "killed": len(chosen) - len(survivors),
+        "tried": len(sample),
+        "killed": len(sample) - len(survivors),
         "survivors": survivors,
     }
 
@@ -205,13 +205,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--save", action="store_true", help="renew docs/reliability.json and its page"
     )
-    given = parser.parse_args(arguments)
-    found = {name: score(name, given.each, given.seed, given.share) for name in given.only}
-    if given.json:
-        given.json.write_text(json.dumps({"subjects": found}, indent=1) + "\n")
-    if given.save:
-        command = f"python -m tests.fuzz.mutants --each {given.each} --seed {given.seed}"
-        save("mutants", command, {"subjects": found})
+    options = parser.parse_args(arguments)
+    scores = {name: score(name, options.each, options.seed, options.share) for name in options.only}
+    if options.json:
+        options.json.write_text(json.dumps({"subjects": scores}, indent=1) + "\n")
+    if options.save:
+        command = f"python -m tests.fuzz.mutants --each {options.each} --seed {options.seed}"
+        save("mutants", command, {"subjects": scores})
     return 0
 
 

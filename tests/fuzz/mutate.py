@@ -35,7 +35,7 @@ class Mutator:
     """Endless inputs out of seeds."""
 
     def __init__(self, seeds: list[bytes], words: tuple[bytes, ...], seed: int) -> None:
-        self._seeds = [one for one in seeds if len(one) <= LONGEST] or [b""]
+        self._seeds = [seed for seed in seeds if len(seed) <= LONGEST] or [b""]
         self._words = words or (b"\0",)
         self._random = random.Random(seed)
 
@@ -59,10 +59,10 @@ class Mutator:
         if not data:
             return data
         at = self._random.randrange(len(data))
-        changed = self._random.choice(
+        new_byte = self._random.choice(
             (data[at] ^ (1 << self._random.randrange(8)), self._random.randrange(256))
         )
-        return data[:at] + bytes([changed]) + data[at + 1 :]
+        return data[:at] + bytes([new_byte]) + data[at + 1 :]
 
     def delete(self, data: bytes) -> bytes:
         start, stop = self._range(data)
@@ -95,14 +95,14 @@ class Mutator:
         pieces = data.split(gap)
         if len(pieces) < 2:
             return data
-        one, two = self._random.randrange(len(pieces)), self._random.randrange(len(pieces))
-        what = self._random.randrange(3)
-        if what == 0:
-            pieces[one], pieces[two] = pieces[two], pieces[one]
-        elif what == 1:
-            pieces.insert(one, pieces[two])
+        first, two = self._random.randrange(len(pieces)), self._random.randrange(len(pieces))
+        choice = self._random.randrange(3)
+        if choice == 0:
+            pieces[first], pieces[two] = pieces[two], pieces[first]
+        elif choice == 1:
+            pieces.insert(first, pieces[two])
         else:
-            del pieces[one]
+            del pieces[first]
         return gap.join(pieces)
 
     def odd_value(self, data: bytes) -> bytes:
@@ -133,10 +133,10 @@ class Mutator:
             if not (isinstance(inner, dict | list) and inner) or self._random.random() < 0.15:
                 break
             holder = inner
-        what = self._random.randrange(4)
-        if what == 0 and len(keys) > 1:
+        choice = self._random.randrange(4)
+        if choice == 0 and len(keys) > 1:
             del holder[key]
-        elif what == 1 and isinstance(holder, dict):
+        elif choice == 1 and isinstance(holder, dict):
             holder[self._random.choice(("type", "id", "index", "error", "lc", "content"))] = inner
         else:
             holder[key] = self._random.choice(ODD_VALUES)

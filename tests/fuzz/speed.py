@@ -46,14 +46,14 @@ def tool_args() -> float:
     )
     slices = [text[at : at + step] for at in range(0, len(text), step)]
     wire = [_chunk({"index": 0, "id": "c", "function": {"name": "f", "arguments": ""}})]
-    wire += [_chunk({"index": 0, "function": {"arguments": one}}) for one in slices]
-    builder, shown = MessageBuilder(), PartialJson()
+    wire += [_chunk({"index": 0, "function": {"arguments": piece}}) for piece in slices]
+    builder, partial_json = MessageBuilder(), PartialJson()
     before = time.process_time()
-    for piece, said in zip(wire, ["", *slices], strict=True):
+    for piece, arguments in zip(wire, ["", *slices], strict=True):
         for event in reading.feed(piece):
             builder.feed(event)
-        shown.feed(said)
-        shown.value()
+        partial_json.feed(arguments)
+        partial_json.value()
     seconds = time.process_time() - before
     assert len(slices) >= DELTAS * 0.9
     return seconds
@@ -86,12 +86,12 @@ def in_slices(text: str) -> object:
 
 def main() -> int:
     seconds = min(tool_args() for _ in range(3))
-    whole = hostile([parse_strict, parse_partial_json])
+    hostile_seconds = hostile([parse_strict, parse_partial_json])
     searched = hostile([parse_json_markdown, in_slices])
     figures = {
         "tool_args_seconds": round(seconds, 3),
-        "hostile_seconds": round(whole[0], 3),
-        "hostile_slowest": whole[1],
+        "hostile_seconds": round(hostile_seconds[0], 3),
+        "hostile_slowest": hostile_seconds[1],
         "searched_seconds": round(searched[0], 3),
         "searched_slowest": searched[1],
     }
@@ -100,7 +100,7 @@ def main() -> int:
         Path(sys.argv[sys.argv.index("--json") + 1]).write_text(json.dumps(figures) + "\n")
     if "--save" in sys.argv:
         save("speed", "python -m tests.fuzz.speed", figures)
-    return int(seconds > 0.2 or whole[0] > 1.0)
+    return int(seconds > 0.2 or hostile_seconds[0] > 1.0)
 
 
 if __name__ == "__main__":

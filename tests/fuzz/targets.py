@@ -59,9 +59,9 @@ class Target:
     """Pieces with a meaning, to be put in anywhere."""
 
 
-def hold(is_so: bool, what: str) -> None:
+def hold(is_so: bool, message: str) -> None:
     if not is_so:
-        raise Broken(what)
+        raise Broken(message)
 
 
 def halves(data: bytes) -> list[bytes]:
@@ -78,13 +78,14 @@ def sse(data: bytes) -> None:
         expected = naive(data)
     except UnicodeDecodeError:
         expected = None
-    decoder, cut = SSEDecoder(), SSEDecoder()
-    found = fed(decoder, [data])
-    pieces = fed(cut, halves(data))
-    hold(found == pieces, f"cut in two: {pieces!r:.200} for {found!r:.200}")
+    decoder, split_decoder = SSEDecoder(), SSEDecoder()
+    events = fed(decoder, [data])
+    pieces = fed(split_decoder, halves(data))
+    hold(events == pieces, f"cut in two: {pieces!r:.200} for {events!r:.200}")
     if expected is not None:
         hold(
-            found == (expected, False), f"the second decoder: {expected!r:.200} for {found!r:.200}"
+            events == (expected, False),
+            f"the second decoder: {expected!r:.200} for {events!r:.200}",
         )
 
 
@@ -105,15 +106,18 @@ def fed(decoder: SSEDecoder, pieces: list[bytes]) -> tuple[list[SSEEvent], bool]
 
 def partial_json(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
-    whole, cut = PartialJson(), PartialJson()
-    whole.feed(text)
+    whole_json, split_json = PartialJson(), PartialJson()
+    whole_json.feed(text)
     at = sum(data) % (len(text) + 1)
     for piece in (text[:at], text[at:]):
-        if cut.error is None:
-            cut.feed(piece)
-    hold((whole.error is None) == (cut.error is None), "cut in two: one of them is refused")
-    if whole.error is None:
-        hold(repr(whole.value()) == repr(cut.value()), "cut in two: another value")
+        if split_json.error is None:
+            split_json.feed(piece)
+    hold(
+        (whole_json.error is None) == (split_json.error is None),
+        "cut in two: one of them is refused",
+    )
+    if whole_json.error is None:
+        hold(repr(whole_json.value()) == repr(split_json.value()), "cut in two: another value")
 
 
 def strict_json(data: bytes) -> None:
@@ -124,12 +128,12 @@ def strict_json(data: bytes) -> None:
         expected = None
     for parse in (parse_strict, parse_wire):
         try:
-            found = repr(parse(text))
+            result = repr(parse(text))
         except JsonError:
             continue
         hold(
-            expected == found,
-            f"{parse.__name__}: {found:.100} where Python reads {expected!s:.100}",
+            expected == result,
+            f"{parse.__name__}: {result:.100} where Python reads {expected!s:.100}",
         )
 
 
@@ -185,25 +189,25 @@ def wholly(wire: Wire) -> Callable[[bytes], None]:
     """An answer in one piece, and the same bytes as the body of an error."""
 
     def run(data: bytes) -> None:
-        model, parsed = model_of(wire), parse_wire(data)
-        error = model._stream_error(parsed)
+        model, body = model_of(wire), parse_wire(data)
+        error = model._stream_error(body)
         hold(isinstance(error, ModelError), "an error body gives an error")
-        judge(guarded(model._malformed, model._decoder(request()).whole, parsed), data)
+        judge(guarded(model._malformed, model._decoder(request()).whole, body), data)
 
     return run
 
 
 def embedded(data: bytes) -> None:
     """The answer of an embeddings endpoint, as each vendor's class reads it."""
-    parsed, refused = parse_wire(data), 0
+    body, refusals = parse_wire(data), 0
     for model in embedders():
         try:
-            (vector,) = model._check_lengths(model._check_count(model._read(parsed), 1))
+            (vector,) = model._check_lengths(model._check_count(model._read(body), 1))
         except ModelError:
-            refused += 1
+            refusals += 1
             continue
         hold(all(type(number) is float for number in vector), "a vector is of numbers")
-    if refused == len(embedders()):
+    if refusals == len(embedders()):
         raise ModelError("no vendor's answer")
 
 
@@ -222,7 +226,7 @@ def judge(events: list[Any], data: bytes) -> None:
     message = AIMessage.from_fold(builder.result())
     if sum(data) % 8:
         return
-    broken = [one for one in check(events) if one.rule not in LATE]
+    broken = [violation for violation in check(events) if violation.rule not in LATE]
     hold(not broken, f"the grammar: {broken[:2]}")
     hold(loads(dumps(message)) == message, "the message does not come back from its dump")
 
@@ -230,8 +234,10 @@ def judge(events: list[Any], data: bytes) -> None:
 def recorded(wire: Wire, ending: str) -> list[bytes]:
     folder = Path(__file__).parents[1] / "recordings"
     files = [folder / f"{name}{ending}" for name in wire.recordings()]
-    found = [file.read_bytes() for file in files if file.exists()]
-    return sorted(found, key=len)[: len(found) * 3 // 4]  # the long ones say nothing new, slowly
+    contents = [file.read_bytes() for file in files if file.exists()]
+    return sorted(contents, key=len)[
+        : len(contents) * 3 // 4
+    ]  # the long ones say nothing new, slowly
 
 
 # -- what is stored
@@ -246,8 +252,8 @@ def dumped() -> list[bytes]:
     """Every value of the golden files on its own, and hostile ones."""
     values: list[Any] = []
     for file in sorted(LOAD_SEEDS.glob("*.json")):
-        whole = json.loads(file.read_text(encoding="utf-8"))
-        values += list(whole.values()) if isinstance(whole, dict) else whole
+        document = json.loads(file.read_text(encoding="utf-8"))
+        values += list(document.values()) if isinstance(document, dict) else document
     hostile = {"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {"command": "id"}}
     values += [hostile, {"lc": 1, "type": "secret", "id": ["HOME"]}, {"lc": 2}]
     return [json.dumps(value).encode() for value in values]
@@ -268,7 +274,7 @@ CONVERSIONS: Mapping[str, Callable[[object], str]] = {"r": repr, "s": str, "a": 
 def template(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     compiled = compile_template(text)
-    filled = compiled.format({**VALUES, **{name: f"<{name}>" for name in compiled.variables}})
+    formatted = compiled.format({**VALUES, **{name: f"<{name}>" for name in compiled.variables}})
     plain = text
     for name in compiled.variables:
         hold(not set(name) & set(".[]!:{}"), f"{name!r} is no plain name")
@@ -276,28 +282,34 @@ def template(data: bytes) -> None:
         for conversion, convert in CONVERSIONS.items():
             plain = plain.replace(f"{{{name}!{conversion}}}", convert(f"<{name}>"))
     if not any(mark in text for mark in ("{{", "}}", ":")):
-        hold(filled == plain, "a template of plain names is filled in by plain replacement")
+        hold(formatted == plain, "a template of plain names is filled in by plain replacement")
 
 
 def mustache(data: bytes) -> None:
-    filled = compile_mustache(data.decode("utf-8", "replace")).format(VALUES, escape=False)
-    hold("<class" not in filled, "an attribute was reached")
+    text = compile_mustache(data.decode("utf-8", "replace")).format(VALUES, escape=False)
+    hold("<class" not in text, "an attribute was reached")
 
 
 def http1(data: bytes) -> None:
-    whole, cut = ResponseReader("POST", 64 * 1024), ResponseReader("POST", 64 * 1024)
-    hold(read_all(whole, [data]) == read_all(cut, halves(data)), "cut in two: another response")
+    whole_reader, split_reader = (
+        ResponseReader("POST", 64 * 1024),
+        ResponseReader("POST", 64 * 1024),
+    )
+    hold(
+        read_all(whole_reader, [data]) == read_all(split_reader, halves(data)),
+        "cut in two: another response",
+    )
 
 
 def read_all(reader: ResponseReader, pieces: list[bytes]) -> tuple[Any, ...]:
-    body, refused = b"", ""
+    body, refusal = b"", ""
     try:
         for piece in pieces:
             body += reader.feed(piece)
         reader.end()
     except (BadHttp, CutShort, HeadTooLarge) as error:
-        refused = type(error).__name__
-    return reader.status, reader.headers, body if not refused else None, refused, reader.done
+        refusal = type(error).__name__
+    return reader.status, reader.headers, body if not refusal else None, refusal, reader.done
 
 
 RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
@@ -329,8 +341,8 @@ SSE_WORDS = (
 FIRST = [b'{"a": [1, 2.5e3, {"b": null}], "c": "d\\u00e9\\n"}', b'[[], {}, "", true, false, -0.0]']
 
 TARGETS = {
-    one.name: one
-    for one in (
+    target.name: target
+    for target in (
         Target(
             "sse", sse, lambda: [b"data: a\n\n", *recorded(WIRES["chat"], ".sse")[:8]], SSE_WORDS
         ),

@@ -215,8 +215,8 @@ def test_the_fuzzer_sees_what_it_is_for(tmp_path: Any):
 
     fuzzer = Fuzzer(Target("bad", spoil, lambda: [b"data: x", b"a"]), SEED, tmp_path)
     fuzzer.turn(seconds=10, most=50)
-    assert any("Broken" in told for told in fuzzer.outcome.failures)
-    assert any("KeyError" in told for told in fuzzer.outcome.failures)
+    assert any("Broken" in failure for failure in fuzzer.outcome.failures)
+    assert any("KeyError" in failure for failure in fuzzer.outcome.failures)
     assert list(tmp_path.glob("bad-*.bin"))
 
 
@@ -279,7 +279,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize(
-    ("name", "data"), [(name, one) for name, many in FOUND.items() for one in many]
+    ("name", "data"), [(name, data) for name, many in FOUND.items() for data in many]
 )
 def test_what_was_found_stays_mended(name: str, data: bytes):
     for padding in range(8):  # one of the eight is judged in full

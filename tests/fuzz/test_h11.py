@@ -38,23 +38,30 @@ WORDS = (
 def test_what_both_accept_is_read_alike_and_differences_have_a_reason(seed: int) -> None:
     accepted = 0
     for data in islice(Mutator(SEEDS, WORDS, seed).inputs(), COUNT):
-        ours, theirs = read_by_foldline(data), read_by_h11(data)
-        if ours.refusal and theirs.refusal:
+        foldline_outcome, h11_outcome = read_by_foldline(data), read_by_h11(data)
+        if foldline_outcome.refusal and h11_outcome.refusal:
             continue
-        if not ours.refusal and not theirs.refusal:
+        if not foldline_outcome.refusal and not h11_outcome.refusal:
             accepted += 1
-            assert is_alike(ours, theirs), data
+            assert is_alike(foldline_outcome, h11_outcome), data
         else:
-            known = [one for one in DIFFERENCES if one.explains(ours, theirs)]
-            assert len(known) == 1, (data, ours, theirs)
+            reasons = [
+                difference
+                for difference in DIFFERENCES
+                if difference.explains(foldline_outcome, h11_outcome)
+            ]
+            assert len(reasons) == 1, (data, foldline_outcome, h11_outcome)
     assert accepted > COUNT / 4
 
 
-@pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda one: one.reason[:40])
+@pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda difference: difference.reason[:40])
 def test_each_difference_is_there(difference: Difference) -> None:
-    ours, theirs = read_by_foldline(difference.example), read_by_h11(difference.example)
-    assert difference.explains(ours, theirs)
-    assert bool(ours.refusal) != bool(theirs.refusal)
+    foldline_outcome, h11_outcome = (
+        read_by_foldline(difference.example),
+        read_by_h11(difference.example),
+    )
+    assert difference.explains(foldline_outcome, h11_outcome)
+    assert bool(foldline_outcome.refusal) != bool(h11_outcome.refusal)
 
 
 @pytest.mark.parametrize(

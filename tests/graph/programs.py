@@ -48,12 +48,12 @@ def a_sequence(lib: Any) -> Any:
 
 @program
 def reducers_begin_empty(lib: Any) -> Any:
-    seen = []
+    states = []
 
     def look(state: Items) -> None:
-        seen.append(dict(state))
+        states.append(dict(state))
 
-    return [chain(lib, Items, look).invoke({"n": 2}), seen]
+    return [chain(lib, Items, look).invoke({"n": 2}), states]
 
 
 @program
@@ -215,13 +215,13 @@ def pydantic_state(lib: Any) -> Any:
         a: str
         n: int = 3
 
-    seen = []
+    states = []
 
     def node(state: State) -> dict:
-        seen.append([type(state).__name__, state.n])
+        states.append([type(state).__name__, state.n])
         return {"a": state.a + "!"}
 
-    return [chain(lib, State, node).invoke({"a": "x"})["a"], seen]
+    return [chain(lib, State, node).invoke({"a": "x"})["a"], states]
 
 
 @program
@@ -249,9 +249,9 @@ def messages_state(lib: Any) -> Any:
 @program
 def messages_replaced_and_removed(lib: Any) -> Any:
     human, remove = lib.HumanMessage, lib.RemoveMessage
-    left = [human("a", id="1"), human("b", id="2")]
-    joined = lib.add_messages(left, [human("B", id="2"), remove(id="1"), human("c", id="3")])
-    return [[message.id, message.content] for message in joined]
+    messages = [human("a", id="1"), human("b", id="2")]
+    merged = lib.add_messages(messages, [human("B", id="2"), remove(id="1"), human("c", id="3")])
+    return [[message.id, message.content] for message in merged]
 
 
 @program
@@ -270,8 +270,8 @@ def interrupt_and_resume(lib: Any) -> Any:
         return {"items": [lib.interrupt({"question": state["n"]})]}
 
     graph = chain(lib, Items, ask, giving("after"), checkpointer=lib.InMemorySaver())
-    stopped = graph.invoke({"n": 7}, ONE)
-    questions = [one.value for one in stopped["__interrupt__"]]
+    first = graph.invoke({"n": 7}, ONE)
+    questions = [question.value for question in first["__interrupt__"]]
     return [questions, graph.get_state(ONE).next, graph.invoke(lib.Command(resume="yes"), ONE)]
 
 
@@ -284,7 +284,7 @@ def two_questions_in_one_node(lib: Any) -> Any:
     graph.invoke({"n": 7}, ONE)
     second = graph.invoke(lib.Command(resume="1"), ONE)
     return [
-        [one.value for one in second["__interrupt__"]],
+        [item.value for item in second["__interrupt__"]],
         graph.invoke(lib.Command(resume="2"), ONE),
     ]
 
@@ -302,9 +302,10 @@ def questions_of_parallel_nodes(lib: Any) -> Any:
         graph.add_node(node)
         graph.add_edge(lib.START, node.__name__)
     compiled = graph.compile(checkpointer=lib.InMemorySaver())
-    stopped = compiled.invoke({"n": 0}, ONE)["__interrupt__"]
-    answers = {one.id: one.value.upper() for one in stopped}
-    return [sorted(one.value for one in stopped), compiled.invoke(lib.Command(resume=answers), ONE)]
+    interrupts = compiled.invoke({"n": 0}, ONE)["__interrupt__"]
+    answers = {item.id: item.value.upper() for item in interrupts}
+    questions = sorted(item.value for item in interrupts)
+    return [questions, compiled.invoke(lib.Command(resume=answers), ONE)]
 
 
 @program
@@ -365,7 +366,7 @@ def time_travel(lib: Any) -> Any:
         lib, Items, giving("a"), giving("b"), giving("c"), checkpointer=lib.InMemorySaver()
     )
     graph.invoke({"n": 1}, ONE)
-    before_b = next(one for one in graph.get_state_history(ONE) if one.next == ("b",))
+    before_b = next(entry for entry in graph.get_state_history(ONE) if entry.next == ("b",))
     fork = graph.update_state(before_b.config, {"items": ["fork"]})
     return [before_b.values, graph.invoke(None, fork), graph.invoke(None, before_b.config)]
 
@@ -376,7 +377,7 @@ def streams_of_updates_and_values(lib: Any) -> Any:
     return [
         list(graph.stream({"n": 1}, stream_mode="updates")),
         list(graph.stream({"n": 1}, stream_mode="values")),
-        [list(one) for one in graph.stream({"n": 1}, stream_mode=["updates", "values"])],
+        [list(item) for item in graph.stream({"n": 1}, stream_mode=["updates", "values"])],
     ]
 
 
@@ -420,8 +421,8 @@ def a_graph_called_inside_a_node(lib: Any) -> Any:
         return {"items": [inner.invoke({"word": "hey"})["word"]]}
 
     graph = chain(lib, Items, outer, checkpointer=lib.InMemorySaver())
-    stopped = graph.invoke({"n": 1}, ONE)
-    return [stopped["__interrupt__"][0].value, graph.invoke(lib.Command(resume="!!"), ONE)]
+    first = graph.invoke({"n": 1}, ONE)
+    return [first["__interrupt__"][0].value, graph.invoke(lib.Command(resume="!!"), ONE)]
 
 
 @program
@@ -460,9 +461,9 @@ def a_store_across_threads(lib: Any) -> Any:
     store = lib.InMemoryStore()
 
     def remember(state: Items, *, store: Any) -> dict:
-        found = [item.value["n"] for item in store.search(("notes",))]
+        numbers = [item.value["n"] for item in store.search(("notes",))]
         store.put(("notes",), str(state["n"]), {"n": state["n"]})
-        return {"items": sorted(found)}
+        return {"items": sorted(numbers)}
 
     remember.__annotations__["store"] = lib.BaseStore
     graph = chain(lib, Items, remember, checkpointer=lib.InMemorySaver(), store=store)

@@ -59,11 +59,11 @@ def test_an_update_beside_an_answer_is_kept(call, graph):
 
 
 def test_an_update_alone_leaves_the_question_open(call, graph):
-    asked = call.invoke(graph, {"n": 1}, ONE)["__interrupt__"]
+    interrupts = call.invoke(graph, {"n": 1}, ONE)["__interrupt__"]
 
     state = call.invoke(graph, Command(update={"n": 5}), ONE)
 
-    assert state == {"items": [], "n": 5, "__interrupt__": asked}
+    assert state == {"items": [], "n": 5, "__interrupt__": interrupts}
     assert call.invoke(graph, Command(resume="yes"), ONE)["items"] == ["yes", 5]
 
 
@@ -80,7 +80,7 @@ def test_a_node_named_while_a_question_is_open_runs_and_the_question_is_asked_ag
 
     state = call.invoke(graph, Command(goto="more"), ONE)
 
-    assert [one.value for one in state["__interrupt__"]] == ["?"]
+    assert [question.value for question in state["__interrupt__"]] == ["?"]
     assert call.invoke(graph, Command(resume="yes"), ONE)["items"] == ["yes", 1, "more"]
 
 
@@ -117,12 +117,12 @@ def test_tasks_tell_what_failed_and_what_asks_and_the_thread_keeps_it(call, save
     builder.add_node(fail)
     builder.add_edge(START, "fail")
     graph = builder.compile(checkpointer=saver)
-    pieces, seen = graph.stream({"n": 1}, ONE, stream_mode="tasks"), []
+    pieces, tasks = graph.stream({"n": 1}, ONE, stream_mode="tasks"), []
 
     with pytest.raises(ValueError, match="no"):
-        seen.extend(pieces)
+        tasks.extend(pieces)
 
-    assert [repr(one.get("error")) for one in seen] == ["None", "ValueError('no')"]
+    assert [repr(task.get("error")) for task in tasks] == ["None", "ValueError('no')"]
     (task,) = call.run(graph, "get_state", ONE).tasks
     assert repr(task.error) == "ValueError('no')"
     is_broken[0] = False

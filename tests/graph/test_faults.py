@@ -30,7 +30,7 @@ class State(TypedDict, total=False):
 
 def chain(saver, *functions):
     builder = StateGraph(State)
-    builder.add_sequence([(f"n{number}", one) for number, one in enumerate(functions)])
+    builder.add_sequence([(f"n{number}", function) for number, function in enumerate(functions)])
     builder.add_edge(START, "n0")
     return builder.compile(checkpointer=saver)
 
@@ -71,12 +71,12 @@ def test_a_thread_with_a_missing_entry_is_a_typed_error(call):
 
 
 def test_a_locked_file_is_a_store_error_and_the_thread_goes_on(call, tmp_path):
-    saver, ran = SqliteSaver(tmp_path / "graph.db"), []
+    saver, runs = SqliteSaver(tmp_path / "graph.db"), []
     other = sqlite3.connect(tmp_path / "graph.db", isolation_level=None, check_same_thread=False)
 
     def lock(state: State) -> State:
-        ran.append(1)
-        if len(ran) == 1:
+        runs.append(1)
+        if len(runs) == 1:
             saver._database._patience = 0.1
             saver.close()
             other.execute("BEGIN IMMEDIATE")
@@ -89,18 +89,18 @@ def test_a_locked_file_is_a_store_error_and_the_thread_goes_on(call, tmp_path):
     other.close()
 
     assert call.invoke(graph, None, ONE)["items"] == [0, 1, 2]
-    assert len(ran) == 2  # it was not acknowledged
+    assert len(runs) == 2  # it was not acknowledged
     saver.close()
 
 
 @pytest.mark.slow
 def test_postgres_restarted_between_nodes_is_not_noticed(call, postgres_server):
-    saver, ran = PostgresSaver(postgres_server.url), []
+    saver, runs = PostgresSaver(postgres_server.url), []
     config = {"configurable": {"thread_id": f"graph-{id(call)}"}}
     saver.delete_thread(config["configurable"]["thread_id"])
 
     def restart(state: State) -> State:
-        ran.append(1)
+        runs.append(1)
         postgres_server.stop()
         postgres_server.start()
         wait_until(lambda: _accepts(postgres_server.url), "postgres")
@@ -109,7 +109,7 @@ def test_postgres_restarted_between_nodes_is_not_noticed(call, postgres_server):
     graph = chain(saver, lambda state: {"items": [0]}, restart, lambda state: {"items": [2]})
 
     assert call.invoke(graph, {}, config)["items"] == [0, 1, 2]
-    assert ran == [1]
+    assert runs == [1]
     assert call.run(graph, "get_state", config).values["items"] == [0, 1, 2]
     saver.close()
 
@@ -132,4 +132,4 @@ def test_records_of_tasks_in_threads_follow_one_another(monkeypatch):
     builder.compile(checkpointer=saver).invoke({}, {**ONE, "max_concurrency": 16})
 
     entries = saver.read("1", "")
-    assert [one.parent for one in entries] == [None, *(one.id for one in entries[:-1])]
+    assert [entry.parent for entry in entries] == [None, *(entry.id for entry in entries[:-1])]

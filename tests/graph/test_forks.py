@@ -22,8 +22,8 @@ def saver(request, tmp_path):
     if request.param == "memory":
         yield InMemorySaver()
     else:
-        with SqliteSaver.from_conn_string(str(tmp_path / "graphs.db")) as made:
-            yield made
+        with SqliteSaver.from_conn_string(str(tmp_path / "graphs.db")) as sqlite_saver:
+            yield sqlite_saver
 
 
 def compiled(node, saver=None):
@@ -36,9 +36,9 @@ def compiled(node, saver=None):
 
 def make(kind, effects, saver):
     @step
-    def do(what: str) -> str:
-        effects.append(what)
-        return what
+    def do(text: str) -> str:
+        effects.append(text)
+        return text
 
     def work(state: State) -> State:
         do("before")
@@ -68,10 +68,10 @@ def test_another_answer_repeats_only_what_came_of_the_first(saver, kind):
     effects: list[str] = []
     graph = make(kind, effects, saver)
     graph.invoke({}, THREAD)
-    asked = graph.get_state(THREAD).config
+    config = graph.get_state(THREAD).config
 
     assert graph.invoke(Command(resume="yes"), THREAD)["answer"] == "yes"
-    assert graph.invoke(Command(resume="no"), asked)["answer"] == "no"
+    assert graph.invoke(Command(resume="no"), config)["answer"] == "no"
 
     assert effects == ["before", "after", "after"]
 
@@ -82,7 +82,9 @@ def test_a_replay_from_an_earlier_checkpoint_does_everything_anew(saver, kind):
     graph = make(kind, effects, saver)
     graph.invoke({}, THREAD)
     graph.invoke(Command(resume="yes"), THREAD)
-    before = next(one for one in graph.get_state_history(THREAD) if one.next == ("work",))
+    before = next(
+        snapshot for snapshot in graph.get_state_history(THREAD) if snapshot.next == ("work",)
+    )
 
     assert graph.invoke(None, before.config)["__interrupt__"]
     assert graph.invoke(Command(resume="again"), THREAD)["answer"] == "again"

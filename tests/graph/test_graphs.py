@@ -92,7 +92,11 @@ def test_a_fork_runs_the_steps_of_its_nodes_anew(call, saver):
 
     graph = of(("pay", lambda state: {"items": [charge(state["n"])]}), checkpointer=saver)
     call.invoke(graph, {"n": 3}, ONE)
-    before = next(one for one in call.run(graph, "get_state_history", ONE) if one.next == ("pay",))
+    before = next(
+        snapshot
+        for snapshot in call.run(graph, "get_state_history", ONE)
+        if snapshot.next == ("pay",)
+    )
 
     assert call.invoke(graph, None, before.config)["items"] == [2]
 
@@ -120,7 +124,7 @@ def test_tokens_of_models_inside_nodes_are_streamed(call):
 
     assert "".join(chunk.content for chunk, _ in pieces) == "Hello there."
     assert len(pieces) > 1
-    assert {about["langgraph_node"] for _, about in pieces} == {"answer"}
+    assert {metadata["langgraph_node"] for _, metadata in pieces} == {"answer"}
 
 
 def test_messages_that_no_model_streamed_are_sent_whole(call):
@@ -128,7 +132,7 @@ def test_messages_that_no_model_streamed_are_sent_whole(call):
 
     pieces = call.stream(graph, {"messages": [("user", "hi")]}, stream_mode="messages")
 
-    assert [(message.content, about["langgraph_node"]) for message, about in pieces] == [
+    assert [(message.content, metadata["langgraph_node"]) for message, metadata in pieces] == [
         ("fixed", "say")
     ]
 
@@ -200,26 +204,26 @@ def test_a_question_stays_open_while_the_state_is_changed(call, saver):
     call.invoke(graph, {"n": 1}, ONE)
     call.run(graph, "update_state", ONE, {"n": 2})
 
-    assert [one.value for one in call.run(graph, "get_state", ONE).interrupts] == ["?"]
+    assert [question.value for question in call.run(graph, "get_state", ONE).interrupts] == ["?"]
     assert call.invoke(graph, Command(resume="yes"), ONE)["items"] == [7, 2, "yes"]
     assert charges == [7, 1, 2]  # only the step whose argument changed ran again
 
 
 def test_an_inner_graph_with_a_memory_of_its_own_remembers(call, saver):
     inner = of(("count", lambda state: {"items": ["x"]}), checkpointer=True)
-    seen = []
+    counts = []
 
     def sub(state: State):
-        seen.append(len(inner.invoke({"n": 1})["items"]))
+        counts.append(len(inner.invoke({"n": 1})["items"]))
 
     async def asub(state: State):
-        seen.append(len((await inner.ainvoke({"n": 1}))["items"]))
+        counts.append(len((await inner.ainvoke({"n": 1}))["items"]))
 
     outer = of(("sub", asub if call.is_async else sub), checkpointer=saver)
     for _ in range(3):
         call.invoke(outer, {"n": 1}, ONE)
 
-    assert seen == [1, 2, 3]
+    assert counts == [1, 2, 3]
 
 
 @pytest.mark.slow
@@ -254,7 +258,7 @@ def test_models_survive_in_the_state_and_in_sends(call, tmp_path):
         return {"texts": [state["section"].title + interrupt("ok?")]}
 
     def spread(state):
-        return [Send("write", {"section": one}) for one in state["sections"]]
+        return [Send("write", {"section": section}) for section in state["sections"]]
 
     graph = StateGraph(Report)
     graph.add_node("plan", plan)
@@ -262,8 +266,10 @@ def test_models_survive_in_the_state_and_in_sends(call, tmp_path):
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", spread, ["write"])
     path = tmp_path / "g.db"
-    stopped = call.invoke(graph.compile(checkpointer=SqliteSaver(path)), {"texts": []}, ONE)
-    answers = {one.id: "!" for one in stopped["__interrupt__"]}
+    interrupted_state = call.invoke(
+        graph.compile(checkpointer=SqliteSaver(path)), {"texts": []}, ONE
+    )
+    answers = {question.id: "!" for question in interrupted_state["__interrupt__"]}
     result = call.invoke(
         graph.compile(checkpointer=SqliteSaver(path)), Command(resume=answers), ONE
     )
@@ -336,14 +342,16 @@ def test_two_runs_of_one_thread_do_not_both_write(saver):
 
 
 def test_a_stream_that_is_left_early_runs_no_further_node(saver):
-    ran = []
-    nodes = [(f"n{number}", lambda state, number=number: ran.append(number)) for number in range(5)]
+    numbers = []
+    nodes = [
+        (f"n{number}", lambda state, number=number: numbers.append(number)) for number in range(5)
+    ]
     graph = of(*nodes, checkpointer=saver)
 
     for _ in graph.stream({"n": 1}, ONE):
         break
 
-    assert ran == [0]
+    assert numbers == [0]
     assert graph.get_state(ONE).next == ("n1",)
 
 
@@ -404,7 +412,7 @@ def test_a_react_agent_calls_its_tools(call, saver):
 
     updates = call.stream(agent, {"messages": [("user", "1 + 2?")]}, ONE)
 
-    assert [next(iter(one)) for one in updates] == ["agent", "tools", "agent"]
+    assert [next(iter(update)) for update in updates] == ["agent", "tools", "agent"]
     assert call.run(agent, "get_state", ONE).values["messages"][-1].text == "It is 3."
 
 
@@ -423,8 +431,10 @@ def test_a_react_agent_stops_before_its_tools(call, saver):
 
 
 def test_a_graph_inside_has_the_store_and_the_context_around_it(call):
-    seen = []
-    inner = of(("look", lambda state: seen.append((get_store() is store, get_runtime().context))))
+    observations = []
+    inner = of(
+        ("look", lambda state: observations.append((get_store() is store, get_runtime().context)))
+    )
     graph = StateGraph(State)
     graph.add_node("sub", inner)
     graph.add_edge(START, "sub")
@@ -432,7 +442,7 @@ def test_a_graph_inside_has_the_store_and_the_context_around_it(call):
 
     call.invoke(graph.compile(store=store), {"n": 1}, context="ann")
 
-    assert seen == [(True, "ann")]
+    assert observations == [(True, "ann")]
 
 
 def test_a_flow_that_a_node_invoked_is_not_run_again_after_a_question(saver):
@@ -470,12 +480,12 @@ def test_a_cached_task_runs_once_per_argument():
 
 
 def test_config_reaches_nodes(call):
-    seen = []
-    graph = of(("look", lambda state: seen.append(get_config()["configurable"].get("user"))))
+    values = []
+    graph = of(("look", lambda state: values.append(get_config()["configurable"].get("user"))))
 
     call.invoke(graph, {"n": 1}, {"configurable": {"user": "ann"}})
 
-    assert seen == ["ann"]
+    assert values == ["ann"]
 
 
 def test_what_is_not_tracked_is_not_written(call):

@@ -48,13 +48,15 @@ def test_an_answer_with_a_known_id_does_not_take_the_place_of_the_first(call):
         """Look."""
         return "nothing"
 
-    called = AIMessage("", id="msg_1", tool_calls=[{"name": "look", "args": {}, "id": "call_1"}])
-    model = Repeating(messages=iter([called, AIMessage("done", id="msg_1")]))
+    call_message = AIMessage(
+        "", id="msg_1", tool_calls=[{"name": "look", "args": {}, "id": "call_1"}]
+    )
+    model = Repeating(messages=iter([call_message, AIMessage("done", id="msg_1")]))
 
-    found = call.invoke(create_react_agent(model, [look]), {"messages": [("user", "hi")]})
+    state = call.invoke(create_react_agent(model, [look]), {"messages": [("user", "hi")]})
 
-    assert [message.type for message in found["messages"]] == ["human", "ai", "tool", "ai"]
-    assert found["messages"][-1].text == "done"
+    assert [message.type for message in state["messages"]] == ["human", "ai", "tool", "ai"]
+    assert state["messages"][-1].text == "done"
 
 
 def test_calls_that_do_not_fit_go_back_to_the_model(call):
@@ -69,11 +71,11 @@ def test_calls_that_do_not_fit_go_back_to_the_model(call):
         lambda messages: "model" if messages[-1].additional_kwargs.get("is_error") else END,
     )
 
-    found = call.invoke(builder.compile(), ("user", "choose"))
+    result = call.invoke(builder.compile(), ("user", "choose"))
 
-    assert [message.type for message in found] == ["human", "ai", "tool", "ai", "tool"]
-    assert "only 37 is allowed" in found[2].content
-    assert found[4].content == '{"a":37}'
+    assert [message.type for message in result] == ["human", "ai", "tool", "ai", "tool"]
+    assert "only 37 is allowed" in result[2].content
+    assert result[4].content == '{"a":37}'
 
 
 def test_tools_and_functions_have_schemas_and_a_state_may_have_keys(call):
@@ -101,14 +103,14 @@ def test_the_messages_of_an_update_have_the_ids_of_the_state(call):
         """Look."""
         return "nothing"
 
-    called = AIMessage("", id="a", tool_calls=[{"name": "look", "args": {}, "id": "call_1"}])
-    model = Repeating(messages=iter([called, AIMessage("done", id="b")]))
+    call_message = AIMessage("", id="a", tool_calls=[{"name": "look", "args": {}, "id": "call_1"}])
+    model = Repeating(messages=iter([call_message, AIMessage("done", id="b")]))
     modes = ["updates", "values"]
 
-    said = call.stream(
+    chunks = call.stream(
         create_react_agent(model, [look]), {"messages": [("user", "hi")]}, stream_mode=modes
     )
 
-    shown = [update["tools"]["messages"][0].id for mode, update in said if "tools" in update]
-    assert shown == [said[-1][1]["messages"][2].id]
-    assert shown[0] is not None
+    ids = [update["tools"]["messages"][0].id for mode, update in chunks if "tools" in update]
+    assert ids == [chunks[-1][1]["messages"][2].id]
+    assert ids[0] is not None

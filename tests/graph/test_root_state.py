@@ -70,9 +70,9 @@ def test_messages_can_be_the_whole_state(call):
     )
     builder.add_edge(START, "model")
 
-    found = call.invoke(builder.compile(), ("user", "hi"))
+    result = call.invoke(builder.compile(), ("user", "hi"))
 
-    assert [message.content for message in found] == ["hi", "you said hi"]
+    assert [message.content for message in result] == ["hi", "you said hi"]
 
 
 def test_a_question_stops_the_run_and_the_answer_goes_on(call):
@@ -81,16 +81,16 @@ def test_a_question_stops_the_run_and_the_answer_goes_on(call):
     builder.add_edge(START, "ask")
     graph = builder.compile(InMemorySaver())
 
-    stopped = call.invoke(graph, "a", ONE)
+    state = call.invoke(graph, "a", ONE)
 
-    assert [one.value for one in stopped["__interrupt__"]] == ["more?"]
+    assert [question.value for question in state["__interrupt__"]] == ["more?"]
     assert call.run(graph, "get_state", ONE).values == "a"
     assert call.invoke(graph, Command(resume="b"), ONE) == "ab"
 
 
 def test_a_dict_can_be_one_value(call):
     builder = StateGraph(dict)
-    builder.add_node("add", lambda found: {**found, "b": 2})
+    builder.add_node("add", lambda value: {**value, "b": 2})
     builder.add_edge(START, "add")
 
     assert call.invoke(builder.compile(), {"a": 1}) == {"a": 1, "b": 2}

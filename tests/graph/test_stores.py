@@ -40,19 +40,19 @@ def make(request, tmp_path):
 def test_values_are_kept_read_and_forgotten(call, make):
     store = make()
     call.run(store, "put", ("users", "ann"), "food", {"likes": "pears"})
-    found = call.run(store, "get", ("users", "ann"), "food")
+    item = call.run(store, "get", ("users", "ann"), "food")
     call.run(store, "put", ("users", "ann"), "food", {"likes": "plums"})
-    changed = call.run(store, "get", ("users", "ann"), "food")
+    changed_item = call.run(store, "get", ("users", "ann"), "food")
     call.run(store, "delete", ("users", "ann"), "food")
 
-    assert (found.value, found.key, found.namespace) == (
+    assert (item.value, item.key, item.namespace) == (
         {"likes": "pears"},
         "food",
         ("users", "ann"),
     )
-    assert changed.value == {"likes": "plums"}
-    assert changed.created_at == found.created_at
-    assert changed.updated_at > found.updated_at
+    assert changed_item.value == {"likes": "plums"}
+    assert changed_item.created_at == item.created_at
+    assert changed_item.updated_at > item.updated_at
     assert call.run(store, "get", ("users", "ann"), "food") is None
 
 
@@ -81,10 +81,10 @@ def test_a_search_by_meaning_gives_the_nearest_first(call, make):
     store.put(("notes",), "bs", {"text": "bbb"})
     store.put(("notes",), "hidden", {"text": "aaaa"}, index=False)
 
-    found = call.run(store, "search", ("notes",), query="a", limit=1)
+    items = call.run(store, "search", ("notes",), query="a", limit=1)
 
-    assert [item.key for item in found] == ["as"]
-    assert found[0].score == pytest.approx(1, abs=0.01)
+    assert [item.key for item in items] == ["as"]
+    assert items[0].score == pytest.approx(1, abs=0.01)
     assert {item.key for item in store.search(("notes",), query="a")} == {"as", "bs"}
 
 

@@ -40,7 +40,7 @@ def run(call, records, store):
             result = index(documents, records, target, **options)
         else:
             result = asyncio.run(aindex(documents, records, target, **options))
-        return tuple(result[f"num_{what}"] for what in ("added", "updated", "deleted", "skipped"))
+        return tuple(result[f"num_{name}"] for name in ("added", "updated", "deleted", "skipped"))
 
     return once
 
@@ -82,7 +82,10 @@ def test_a_source_that_spans_batches_is_not_deleted_and_added_again(run, store, 
 
 def test_scoped_full_cleans_the_sources_seen(run, store):
     run([of("a", "1"), of("b", "2")], cleanup="scoped_full", source_id_key="source")
-    options = {"cleanup": "scoped_full", "source_id_key": lambda one: one.metadata["source"]}
+    options = {
+        "cleanup": "scoped_full",
+        "source_id_key": lambda document: document.metadata["source"],
+    }
     assert run([of("a2", "1")], **options) == (1, 0, 1, 0)
     assert texts(store) == ["a2", "b"]
 
@@ -106,7 +109,8 @@ def test_a_forced_update_writes_again(run):
 
 
 @pytest.mark.parametrize(
-    "encoder", ["sha1", "sha256", "sha512", "blake2b", lambda one: f"key {one.page_content}"]
+    "encoder",
+    ["sha1", "sha256", "sha512", "blake2b", lambda document: f"key {document.page_content}"],
 )
 def test_keys_are_hashes_or_what_a_function_says(run, store, encoder):
     assert run([of("a")], key_encoder=encoder) == (1, 0, 0, 0)

@@ -60,8 +60,8 @@ def test_projections_give_pieces_and_wholes(call):
 def test_tool_calls_iterate_slices_with_id_and_name(call):
     slices = read(call, rich(), "slices").value
 
-    assert "".join(slice["args"] for slice in slices) == '{"a": 1}'
-    assert {(slice["id"], slice["name"]) for slice in slices} == {("c", "f")}
+    assert "".join(piece["args"] for piece in slices) == '{"a": 1}'
+    assert {(piece["id"], piece["name"]) for piece in slices} == {("c", "f")}
 
 
 def test_T69_nothing_happens_before_the_first_read(call):

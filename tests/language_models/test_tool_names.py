@@ -18,7 +18,7 @@ def test_codes_are_injective_reversible_and_fit(names):
 
     assert len(set(wire.values())) == len(wire)
     assert all(re.fullmatch("[A-Za-z0-9_-]{1,64}", value) for value in wire.values())
-    assert all(codec.decode(item) == name for name, item in wire.items())
+    assert all(codec.decode(encoded) == name for name, encoded in wire.items())
 
 
 def test_names_that_fit_stay_and_collisions_get_a_suffix():

@@ -30,10 +30,10 @@ def test_F_D01_any_json_value_comes_back_as_it_was(value):
 def test_F_D01_any_json_value_in_a_free_field_comes_back_as_it_was(value):
     document = Document("text", metadata={"free": value, "lc": value})
 
-    again = loads(dumps(document))
+    loaded_document = loads(dumps(document))
 
-    assert type(again) is Document
-    assert same(again.metadata, document.metadata)
+    assert type(loaded_document) is Document
+    assert same(loaded_document.metadata, document.metadata)
 
 
 @given(python_values)
@@ -47,13 +47,13 @@ def test_the_text_and_the_values_say_the_same(value):
 
 
 def test_CVE_2025_68664_user_data_that_looks_like_an_object_stays_data():
-    planted = {"lc": 1, "type": "secret", "id": ["OPENAI_API_KEY"]}
-    document = Document("x", metadata={"a": planted, "b": [{"deep": planted}]})
+    secret_marker = {"lc": 1, "type": "secret", "id": ["OPENAI_API_KEY"]}
+    document = Document("x", metadata={"a": secret_marker, "b": [{"deep": secret_marker}]})
 
-    again = loads(dumps(document), secrets_map={"OPENAI_API_KEY": "sk-canary"})
+    loaded_document = loads(dumps(document), secrets_map={"OPENAI_API_KEY": "sk-canary"})
 
-    assert again == document
-    assert "sk-canary" not in repr(again)
+    assert loaded_document == document
+    assert "sk-canary" not in repr(loaded_document)
 
 
 def nested(depth: int) -> list[object]:
@@ -81,12 +81,12 @@ def test_F_D04_a_dict_of_tool_arguments_two_hundred_deep_is_written():
 
 def from_deep_down(frames_left: int, function: Callable[[], object]) -> object:
     """Call a function where the stack has only so many frames left."""
-    used = len(inspect.stack(0))
+    depth = len(inspect.stack(0))
 
     def down(count: int) -> object:
         return down(count - 1) if count else function()
 
-    return down(sys.getrecursionlimit() - used - frames_left)
+    return down(sys.getrecursionlimit() - depth - frames_left)
 
 
 def test_F_D04_a_short_stack_is_a_schema_error_and_not_a_recursion_error():
@@ -160,12 +160,12 @@ def test_a_pydantic_model_that_nobody_registered_is_an_object_like_any_other():
 
 
 def test_an_object_can_be_left_as_a_mark():
-    written = dumpd({"a": object()}, unserializable="mark")
+    data = dumpd({"a": object()}, unserializable="mark")
 
-    assert written["a"]["type"] == "not_implemented"
+    assert data["a"]["type"] == "not_implemented"
     with pytest.raises(SchemaError, match="was not serialisable"):
-        load(written)
-    assert load(written, ignore_unserializable_fields=True) == {}
+        load(data)
+    assert load(data, ignore_unserializable_fields=True) == {}
 
 
 def test_a_behaviour_at_the_top_is_a_mark_unless_told_otherwise():
@@ -212,14 +212,14 @@ def test_secrets_never_leave_in_a_dump(holder):
 @pytest.mark.parametrize("length", [7, 8, 9])
 def test_a_secret_of_eight_letters_or_more_is_found_inside_a_text(length):
     secret = "k" * length
-    written = dumps(Holder(key=secret, headers={"note": f"my {secret} here"}))
-    assert (secret in written) is (length < 8)
+    text = dumps(Holder(key=secret, headers={"note": f"my {secret} here"}))
+    assert (secret in text) is (length < 8)
 
 
 def test_a_secret_in_the_key_of_a_dict_is_an_error():
-    with pytest.raises(SchemaError, match="key of this dict holds a secret") as caught:
+    with pytest.raises(SchemaError, match="key of this dict holds a secret") as excinfo:
         dumps(Holder(key=CANARY, headers={CANARY: 1}))
-    assert CANARY not in str(caught.value)
+    assert CANARY not in str(excinfo.value)
 
 
 def test_a_class_that_borrows_the_name_of_another_is_an_error():

@@ -35,13 +35,15 @@ def read(name: str) -> list[object]:
 
 @pytest.mark.parametrize("version", WRITTEN)
 def test_F_D05_files_of_released_versions_load_equal(version):
-    written = read(version)
+    records = read(version)
 
-    assert len(written) == WRITTEN[version]
-    for data, value in zip(written, VALUES, strict=False):
-        again = load(data)
-        assert type(again) is type(value)
-        assert same(again, value) if isinstance(value, tuple | dict) else again == value
+    assert len(records) == WRITTEN[version]
+    for data, value in zip(records, VALUES, strict=False):
+        loaded_value = load(data)
+        assert type(loaded_value) is type(value)
+        assert (
+            same(loaded_value, value) if isinstance(value, tuple | dict) else loaded_value == value
+        )
 
 
 def test_this_version_still_writes_what_it_wrote():
@@ -98,7 +100,7 @@ FROM_LANGCHAIN: list[object] = [
     ids=lambda part: type(part).__name__,
 )
 def test_dumps_of_langchain_load_as_our_values(data, value):
-    again = load(data)
+    loaded_value = load(data)
 
-    assert type(again) is type(value)
-    assert again == value
+    assert type(loaded_value) is type(value)
+    assert loaded_value == value

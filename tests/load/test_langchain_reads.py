@@ -45,10 +45,10 @@ def read_there(text):
 def test_langchain_reads_what_we_write(value):
     text = dumps(value, namespace="langchain")
 
-    theirs = read_there(text)
+    their_value = read_there(text)
 
-    assert type(theirs).__module__.startswith("langchain_core")
-    assert type(theirs).__name__ == type(value).__name__
+    assert type(their_value).__module__.startswith("langchain_core")
+    assert type(their_value).__name__ == type(value).__name__
     assert dumps(loads(text)) == dumps(value)
 
 

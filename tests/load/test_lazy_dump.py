@@ -65,8 +65,8 @@ def test_a_change_of_the_dump_stays():
 
 
 def test_a_handler_that_does_not_look_costs_no_dump(monkeypatch):
-    written = []
-    monkeypatch.setattr(lazy_dump, "dumpd", lambda source: written.append(source) or {"id": ["x"]})
+    sources = []
+    monkeypatch.setattr(lazy_dump, "dumpd", lambda source: sources.append(source) or {"id": ["x"]})
 
     class Quiet(BaseCallbackHandler):
         def on_chat_model_start(self, serialized, messages, **kwargs): ...
@@ -79,7 +79,7 @@ def test_a_handler_that_does_not_look_costs_no_dump(monkeypatch):
 
     chain = ChatPromptTemplate.from_template("{topic}") | FakeListChatModel(responses=["hi"])
     chain.invoke({"topic": "bears"}, {"callbacks": [Quiet()]})
-    assert written == []
+    assert sources == []
 
     chain.invoke({"topic": "bears"}, {"callbacks": [Curious()]})
-    assert written == [chain.last]
+    assert sources == [chain.last]

@@ -104,10 +104,10 @@ def test_F_D02_hostile_data_gives_a_value_or_a_schema_error(data):
     ],
 )
 def test_F_D02_what_does_not_fit_is_a_schema_error_that_says_where(data, says):
-    with pytest.raises(SchemaError) as caught:
+    with pytest.raises(SchemaError) as excinfo:
         load({"a": [data]})
-    assert str(caught.value).startswith("cannot load a[0]")
-    assert says in str(caught.value)
+    assert str(excinfo.value).startswith("cannot load a[0]")
+    assert says in str(excinfo.value)
 
 
 @pytest.mark.parametrize(
@@ -217,11 +217,11 @@ def test_F_D03_data_does_not_choose_where_keys_are_sent(registered):
 
 
 def test_an_init_validator_of_the_caller_sees_every_object():
-    seen = []
+    paths = []
 
-    load([dumpd(Document("x"))], init_validator=lambda path, kwargs: seen.append((path, kwargs)))
+    load([dumpd(Document("x"))], init_validator=lambda path, kwargs: paths.append((path, kwargs)))
 
-    assert seen == [(DOCUMENT, {"page_content": "x", "type": "Document"})]
+    assert paths == [(DOCUMENT, {"page_content": "x", "type": "Document"})]
 
 
 @pytest.mark.parametrize(
@@ -282,10 +282,12 @@ def test_the_environment_is_read_for_the_names_that_a_class_declares(registered,
     client = load(data, allowed_objects="all", secrets_from_env=True)
 
     assert client.key == SecretStr("from-the-environment")
-    planted = {"lc": 1, "type": "secret", "id": ["OTHER_KEY"]}
+    secret_marker = {"lc": 1, "type": "secret", "id": ["OTHER_KEY"]}
     with pytest.raises(SchemaError, match="'OTHER_KEY' is not given"):
-        load({**data, "kwargs": {"key": planted}}, allowed_objects="all", secrets_from_env=True)
-    for value in (planted, {"a": [{**planted, "id": ["ACME_KEY"]}]}):
+        load(
+            {**data, "kwargs": {"key": secret_marker}}, allowed_objects="all", secrets_from_env=True
+        )
+    for value in (secret_marker, {"a": [{**secret_marker, "id": ["ACME_KEY"]}]}):
         with pytest.raises(SchemaError, match="is not given"):
             load(
                 constructor(*DOCUMENT, page_content="x", metadata={"a": value}),
@@ -297,9 +299,9 @@ def test_a_mapping_opens_a_class_that_is_allowed_by_name(registered):
     data = constructor("elsewhere", "Text", page_content="x")
     mappings = {("elsewhere", "Text"): ("foldline", "documents", "Document")}
 
-    found = load(data, allowed_objects=[Document], additional_import_mappings=mappings)
+    document = load(data, allowed_objects=[Document], additional_import_mappings=mappings)
 
-    assert found == Document("x")
+    assert document == Document("x")
     with pytest.raises(SchemaError, match="not allowed"):
         load(data, allowed_objects=[HumanMessage], additional_import_mappings=mappings)
 
@@ -314,16 +316,16 @@ def test_what_the_prompt_hub_writes_beside_a_template_is_ignored():
 
 
 def test_GHSA_pjwx_r37v_7724_a_secret_planted_in_free_data_is_not_shown(registered):
-    planted = {"lc": 1, "type": "secret", "id": ["ACME_KEY"]}
+    secret_marker = {"lc": 1, "type": "secret", "id": ["ACME_KEY"]}
     secrets = {"ACME_KEY": "sk-canary"}
 
     document = load(
-        constructor(*DOCUMENT, page_content="x", metadata={"a": planted}), secrets_map=secrets
+        constructor(*DOCUMENT, page_content="x", metadata={"a": secret_marker}), secrets_map=secrets
     )
     assert "sk-canary" not in repr(document)
-    with pytest.raises(SchemaError) as caught:
-        load(constructor(*DOCUMENT, page_content=planted), secrets_map=secrets)
-    assert "sk-canary" not in str(caught.value)
+    with pytest.raises(SchemaError) as excinfo:
+        load(constructor(*DOCUMENT, page_content=secret_marker), secrets_map=secrets)
+    assert "sk-canary" not in str(excinfo.value)
 
 
 HOSTILE = """
@@ -408,12 +410,12 @@ def test_an_error_names_its_own_place_and_not_those_before_it():
 
 
 @pytest.mark.parametrize(
-    ("depth", "shown"), [(12, "a" + ".a" * 11 + ": "), (13, "a" + ".a" * 11 + "...: ")]
+    ("depth", "expected_path"), [(12, "a" + ".a" * 11 + ": "), (13, "a" + ".a" * 11 + "...: ")]
 )
-def test_a_long_way_to_an_error_is_cut(depth, shown):
+def test_a_long_way_to_an_error_is_cut(depth, expected_path):
     data = constructor("os", "system")
     for _ in range(depth):
         data = {"a": data}
-    with pytest.raises(SchemaError) as caught:
+    with pytest.raises(SchemaError) as excinfo:
         load(data)
-    assert str(caught.value).startswith(f"cannot load {shown}")
+    assert str(excinfo.value).startswith(f"cannot load {expected_path}")

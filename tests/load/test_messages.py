@@ -47,9 +47,11 @@ common: dict[str, Any] = {
     "id": st.none() | plain_texts,
 }
 messages = (
-    st.builds(lambda more, **rest: HumanMessage(**rest, **more), extras, **common)
+    st.builds(lambda more, **fields: HumanMessage(**fields, **more), extras, **common)
     | st.builds(SystemMessage, **common)
-    | st.builds(lambda more, **rest: AIMessage(**rest, **more), extras, tool_calls=calls, **common)
+    | st.builds(
+        lambda more, **fields: AIMessage(**fields, **more), extras, tool_calls=calls, **common
+    )
     | st.builds(ToolMessage, tool_call_id=plain_texts, artifact=json_values, **common)
     | st.builds(ChatMessage, role=plain_texts, **common)
     | st.builds(FunctionMessage, name=plain_texts, **common)
@@ -61,10 +63,10 @@ def parts(message: BaseMessage) -> dict[str, Any]:
 
 
 @given(st.lists(messages, max_size=2))
-def test_F_D01_any_message_comes_back_as_it_was(said):
-    again = loads(dumps(said))
+def test_F_D01_any_message_comes_back_as_it_was(messages):
+    copies = loads(dumps(messages))
 
-    for message, copy in zip(said, again, strict=True):
+    for message, copy in zip(messages, copies, strict=True):
         assert type(copy) is type(message)
         assert same(parts(copy), parts(message))
 
@@ -86,24 +88,24 @@ def test_a_growing_chunk_is_dumped_as_it_stands():
         )
         for name, args in (("add", '{"a"'), (None, ": 1}"))
     ]
-    whole = slices[0] + slices[1]
+    total = slices[0] + slices[1]
 
-    again = loads(dumps(whole))
+    loaded_chunk = loads(dumps(total))
 
-    assert type(again) is AIMessageChunk
-    assert again.tool_calls == whole.tool_calls
-    assert again.tool_call_chunks == whole.tool_call_chunks
-    assert again + AIMessageChunk(content="x") == whole + AIMessageChunk(content="x")
+    assert type(loaded_chunk) is AIMessageChunk
+    assert loaded_chunk.tool_calls == total.tool_calls
+    assert loaded_chunk.tool_call_chunks == total.tool_call_chunks
+    assert loaded_chunk + AIMessageChunk(content="x") == total + AIMessageChunk(content="x")
 
 
 def test_an_object_hung_on_a_message_is_marked_and_the_message_comes_back_without_it():
     message = ToolMessage("3", tool_call_id="1", artifact=object(), additional_kwargs={"kept": 1})
 
-    written = dumpd(message)
-    again = load(written)
+    data = dumpd(message)
+    loaded_message = load(data)
 
-    assert written["kwargs"]["artifact"]["type"] == "not_implemented"
-    assert again == ToolMessage("3", tool_call_id="1", additional_kwargs={"kept": 1})
+    assert data["kwargs"]["artifact"]["type"] == "not_implemented"
+    assert loaded_message == ToolMessage("3", tool_call_id="1", additional_kwargs={"kept": 1})
     with pytest.raises(SchemaError, match=r"cannot dump artifact: .*object"):
         dumpd(message, unserializable="raise")
 
@@ -115,9 +117,9 @@ def test_a_model_hung_on_a_message_comes_back_as_a_dict():
 
     message = AIMessage("x", additional_kwargs={"parsed": Answer(sum=3, parts=(1, 2))})
 
-    again = loads(dumps(message))
+    loaded_message = loads(dumps(message))
 
-    assert again.additional_kwargs == {"parsed": {"sum": 3, "parts": (1, 2)}}
+    assert loaded_message.additional_kwargs == {"parsed": {"sum": 3, "parts": (1, 2)}}
 
 
 @pytest.mark.parametrize(
@@ -126,10 +128,10 @@ def test_a_model_hung_on_a_message_comes_back_as_a_dict():
 def test_data_that_looks_like_a_tag_is_written_as_langchain_writes_it(note):
     message = HumanMessage("x", additional_kwargs={"note": note})
 
-    written = dumpd(message)
+    data = dumpd(message)
 
-    assert written["kwargs"]["additional_kwargs"]["note"] == {"__lc_escaped__": note}
-    assert load(written) == message
+    assert data["kwargs"]["additional_kwargs"]["note"] == {"__lc_escaped__": note}
+    assert load(data) == message
 
 
 def test_data_that_looks_like_a_tag_and_is_not_json_comes_back_exactly():

@@ -48,7 +48,7 @@ def _outside() -> int:
 
 
 @pytest.mark.parametrize(
-    ("theirs", "ours"),
+    ("their_id", "our_path"),
     [
         ("langchain.schema.messages.HumanMessage", "foldline.messages.HumanMessage"),
         ("langchain_core.messages.ai.AIMessage", "foldline.messages.AIMessage"),
@@ -64,8 +64,8 @@ def _outside() -> int:
         ("langchain.os.system", "langchain.os.system"),
     ],
 )
-def test_ids_of_langchain_dumps_mean_our_classes(theirs, ours):
-    assert our_id(tuple(theirs.split("."))) == tuple(ours.split("."))
+def test_ids_of_langchain_dumps_mean_our_classes(their_id, our_path):
+    assert our_id(tuple(their_id.split("."))) == tuple(our_path.split("."))
 
 
 def test_messages_and_documents_are_values():
@@ -91,7 +91,7 @@ def test_a_configurable_prompt_that_was_dumped_can_be_loaded_and_configured():
         template=ConfigurableField(id="t")
     )
 
-    loaded = loads(dumps(prompt))
+    loaded_prompt = loads(dumps(prompt))
 
-    assert loaded == prompt
-    assert loaded.invoke({"a": 1}, config={"configurable": {"t": "y {a}"}}).text == "y 1"
+    assert loaded_prompt == prompt
+    assert loaded_prompt.invoke({"a": 1}, config={"configurable": {"t": "y {a}"}}).text == "y 1"

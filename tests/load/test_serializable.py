@@ -71,10 +71,10 @@ def test_empty_defaults_of_other_kinds_are_left_out_too():
 
 
 def test_an_object_that_did_not_opt_in_says_so_and_shows_nothing_of_itself():
-    described = Box(value="sk-secret").to_json()
+    data = Box(value="sk-secret").to_json()
 
-    assert described["type"] == "not_implemented"
-    assert "sk-secret" not in str(described)
+    assert data["type"] == "not_implemented"
+    assert "sk-secret" not in str(data)
 
 
 def test_an_alias_is_written_as_the_constructor_takes_it():

@@ -26,10 +26,10 @@ from foldline.testing import ScriptedChatModel
 def test_entities_are_summed_up_and_come_back_by_name(call: Any):
     model = ScriptedChatModel(script=["Ann, Bob", "Ann paints.", "Bob sings.", "Bob"])
     memory = ConversationEntityMemory(llm=model)
-    said = {"input": "Ann paints and Bob sings"}
+    inputs = {"input": "Ann paints and Bob sings"}
 
-    before = call.run(memory, "load_memory_variables", said)
-    call.run(memory, "save_context", said, {"output": "Nice!"})
+    before = call.run(memory, "load_memory_variables", inputs)
+    call.run(memory, "save_context", inputs, {"output": "Nice!"})
     after = call.run(memory, "load_memory_variables", {"input": "What does Bob do?"})
 
     assert before == {"history": "", "entities": {"Ann": "", "Bob": ""}}
@@ -56,10 +56,10 @@ def test_a_later_summary_goes_on_from_the_one_before(call: Any):
 def test_where_nothing_is_named_nothing_is_asked_again(answer: str, call: Any):
     memory = ConversationEntityMemory(llm=FakeListChatModel(responses=[answer]))
 
-    loaded = call.run(memory, "load_memory_variables", {"input": "Hello"})
+    variables = call.run(memory, "load_memory_variables", {"input": "Hello"})
     call.run(memory, "save_context", {"input": "Hello"}, {"output": "Hi"})
 
-    assert loaded["entities"] == {}
+    assert variables["entities"] == {}
     assert memory.entity_store == InMemoryEntityStore()
 
 
@@ -70,10 +70,10 @@ def test_only_the_last_turns_are_given_and_as_messages_where_asked(call: Any):
     for text in ("one", "two"):
         call.run(memory, "save_context", {"input": text}, {"output": "ok"})
 
-    loaded = call.run(memory, "load_memory_variables", {"input": "three"})
+    variables = call.run(memory, "load_memory_variables", {"input": "three"})
 
-    assert loaded["history"][0] == HumanMessage("two")
-    assert len(loaded["history"]) == 2
+    assert variables["history"][0] == HumanMessage("two")
+    assert len(variables["history"]) == 2
 
 
 def test_a_chain_with_this_memory_knows_the_entities(call: Any):
@@ -123,12 +123,12 @@ def test_facts_come_back_by_what_they_are_about(call: Any):
     memory = ConversationKGMemory(llm=FakeListChatModel(responses=[facts, "Ann", "Ann"]))
 
     call.run(memory, "save_context", {"input": "Ann lives in Rome"}, {"output": "Ok"})
-    loaded = call.run(memory, "load_memory_variables", {"input": "Where is Ann?"})
+    variables = call.run(memory, "load_memory_variables", {"input": "Where is Ann?"})
     memory.return_messages = True
     messages = call.run(memory, "load_memory_variables", {"input": "Where is Ann?"})
 
-    assert loaded == {"history": "On Ann: Ann lives in Rome. Ann paints boats."}
-    assert messages["history"] == [SystemMessage(loaded["history"])]
+    assert variables == {"history": "On Ann: Ann lives in Rome. Ann paints boats."}
+    assert messages["history"] == [SystemMessage(variables["history"])]
 
 
 def test_a_new_fact_replaces_the_old_one_of_the_same_relation():

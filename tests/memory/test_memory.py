@@ -78,11 +78,11 @@ def test_any_history_may_be_behind_it(use: MemoryCalls, tmp_path: Path) -> None:
         chat_memory=SQLiteChatMessageHistory("s", tmp_path / "chats.db")
     )
     use.save(memory, "hi", "hello")
-    again = ConversationBufferMemory(
+    second_memory = ConversationBufferMemory(
         chat_memory=SQLiteChatMessageHistory("s", tmp_path / "chats.db")
     )
 
-    assert use.load(again) == {"history": "Human: hi\nAI: hello"}
+    assert use.load(second_memory) == {"history": "Human: hi\nAI: hello"}
 
 
 def test_a_window_keeps_the_last_turns(use: MemoryCalls) -> None:
@@ -103,9 +103,9 @@ def test_a_token_buffer_drops_what_does_not_fit(use: MemoryCalls) -> None:
     for number in range(10):
         use.save(memory, f"question {number}", f"answer {number}")
 
-    said = use.load(memory)["history"]
-    assert "answer 9" in said
-    assert "question 0" not in said
+    history = use.load(memory)["history"]
+    assert "answer 9" in history
+    assert "question 0" not in history
     assert len(memory.chat_memory.messages) < 20
 
 
@@ -127,12 +127,12 @@ def test_a_summary_buffer_sums_up_only_what_does_not_fit(use: MemoryCalls) -> No
     for number in range(6):
         use.save(memory, f"question {number}", f"answer {number}")
 
-    given = use.load(memory)["history"]
-    assert given[0] == SystemMessage(content="the sum")
-    assert given[-1] == AIMessage(content="answer 5")
-    assert len(given) < 13
-    assert memory.buffer == given[1:]
-    assert memory.predict_new_summary(given[1:], "before") == "the sum"
+    messages = use.load(memory)["history"]
+    assert messages[0] == SystemMessage(content="the sum")
+    assert messages[-1] == AIMessage(content="answer 5")
+    assert len(messages) < 13
+    assert memory.buffer == messages[1:]
+    assert memory.predict_new_summary(messages[1:], "before") == "the sum"
     assert asyncio.run(memory.apredict_new_summary([], "")) == "the sum"
 
 
@@ -181,7 +181,7 @@ def test_turns_are_found_again_by_meaning(use: MemoryCalls) -> None:
 
     store = Store()
     retriever = RunnableLambda(
-        lambda query: [one for one in store.kept if query in one.page_content]
+        lambda query: [document for document in store.kept if query in document.page_content]
     )
     retriever.vectorstore = store  # type: ignore[attr-defined]
     memory = VectorStoreRetrieverMemory(retriever=retriever)
@@ -195,11 +195,11 @@ def test_turns_are_found_again_by_meaning(use: MemoryCalls) -> None:
 
 def test_memories_combine_and_may_be_read_only(use: MemoryCalls) -> None:
     buffer = ConversationBufferMemory()
-    both = CombinedMemory(memories=[buffer, SimpleMemory(memories={"name": "Ada"})])
-    use.save(both, "hi", "hello")
+    combined = CombinedMemory(memories=[buffer, SimpleMemory(memories={"name": "Ada"})])
+    use.save(combined, "hi", "hello")
     use.save(ReadOnlySharedMemory(memory=buffer), "not", "kept")
 
-    assert use.load(both) == {"history": "Human: hi\nAI: hello", "name": "Ada"}
+    assert use.load(combined) == {"history": "Human: hi\nAI: hello", "name": "Ada"}
     with pytest.raises(ValidationError, match="same variable"):
         CombinedMemory(memories=[buffer, ConversationBufferMemory()])
 
@@ -233,11 +233,11 @@ def test_an_author_may_write_only_the_async_half() -> None:
 def test_a_method_that_a_subclass_of_ours_writes_is_obeyed_by_chains(call: Any) -> None:
     class Short(ConversationBufferMemory):
         def save_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
-            super().save_context(inputs, {name: f"{one}"[:2] for name, one in outputs.items()})
+            super().save_context(inputs, {name: f"{value}"[:2] for name, value in outputs.items()})
 
         def load_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
-            loaded = super().load_memory_variables(inputs)
-            return {name: one.upper() for name, one in loaded.items()}
+            variables = super().load_memory_variables(inputs)
+            return {name: value.upper() for name, value in variables.items()}
 
     chain = ConversationChain(llm=FakeListChatModel(responses=["hello", "x"]), memory=Short())
 
@@ -245,16 +245,16 @@ def test_a_method_that_a_subclass_of_ours_writes_is_obeyed_by_chains(call: Any) 
 
     assert call.invoke(chain, {"input": "more"})["history"] == "HUMAN: HI\nAI: HE"
     assert call.run(Short(), "load_memory_variables", {}) == {"history": ""}
-    both = CombinedMemory(memories=[Short()])
-    call.run(both, "save_context", {"input": "a"}, {"output": "hello"})
-    assert call.run(both, "load_memory_variables", {}) == {"history": "HUMAN: A\nAI: HE"}
+    combined = CombinedMemory(memories=[Short()])
+    call.run(combined, "save_context", {"input": "a"}, {"output": "hello"})
+    assert call.run(combined, "load_memory_variables", {}) == {"history": "HUMAN: A\nAI: HE"}
 
 
 def test_an_awaited_method_that_a_subclass_writes_is_obeyed() -> None:
     class Later(ConversationBufferMemory):
         async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
-            loaded = await super().aload_memory_variables(inputs)
-            return {name: f"later: {one}" for name, one in loaded.items()}
+            variables = await super().aload_memory_variables(inputs)
+            return {name: f"later: {value}" for name, value in variables.items()}
 
     chain = ConversationChain(llm=FakeListChatModel(responses=["hello"]), memory=Later())
 

@@ -103,19 +103,19 @@ def test_pretty_repr_shows_calls():
 
 
 def test_html_for_notebooks_is_escaped():
-    shown = AIMessage("<script>alert('x')</script>")._repr_html_()
+    html = AIMessage("<script>alert('x')</script>")._repr_html_()
 
-    assert "<script>" not in shown
-    assert "&lt;script&gt;" in shown
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
 
 
 def test_a_chunk_from_text_is_like_a_checked_one():
     quick = AIMessageChunk("hi")
-    checked = AIMessageChunk(content="hi", additional_kwargs={})
+    validated = AIMessageChunk(content="hi", additional_kwargs={})
 
-    assert quick == checked
-    assert quick.model_dump() == checked.model_dump()
-    assert repr(quick) == repr(checked)
+    assert quick == validated
+    assert quick.model_dump() == validated.model_dump()
+    assert repr(quick) == repr(validated)
     assert quick.model_dump(exclude_unset=True) == {"content": "hi"}
 
 
@@ -151,12 +151,14 @@ def test_every_view_of_an_unread_sum_sees_the_whole(view):
         tool_call_chunks=[{"name": "f", "args": '{"x":1}', "id": "1", "index": 0}],
     )
 
-    seen, expected = VIEWS[view](total(*chunks)), VIEWS[view](plain)
+    view_of_sum, expected = VIEWS[view](total(*chunks)), VIEWS[view](plain)
 
     if view in ("repr", "str", "model_dump_json"):
-        assert sorted(seen) == sorted(expected)  # the keys of a call may stand in another order
+        assert sorted(view_of_sum) == sorted(
+            expected
+        )  # the keys of a call may stand in another order
     else:
-        assert seen == expected
+        assert view_of_sum == expected
 
 
 def test_a_sum_equals_a_chunk_that_says_the_same():
@@ -176,44 +178,44 @@ def test_an_older_sum_keeps_what_it_was():
 def test_T62_changing_a_chunk_after_adding_it_changes_no_sum():
     metadata = {"k": {"deep": [1]}}
     chunk = AIMessageChunk(content="b", response_metadata=metadata)
-    whole = AIMessageChunk("a") + chunk
+    total = AIMessageChunk("a") + chunk
 
     chunk.content = "changed"
     chunk.response_metadata["k"]["deep"].append(2)
 
-    assert whole.content == "ab"
-    assert whole.response_metadata == {"k": {"deep": [1]}}
+    assert total.content == "ab"
+    assert total.response_metadata == {"k": {"deep": [1]}}
 
 
 def test_changing_a_sum_in_place_is_kept_by_later_sums():
-    whole = AIMessageChunk("a") + AIMessageChunk("b")
-    whole.response_metadata["k"] = 1
-    whole.id = "m"
+    total = AIMessageChunk("a") + AIMessageChunk("b")
+    total.response_metadata["k"] = 1
+    total.id = "m"
 
-    later = whole + AIMessageChunk("c")
+    later = total + AIMessageChunk("c")
 
     assert (later.content, later.response_metadata, later.id) == ("abc", {"k": 1}, "m")
 
 
 def test_extra_fields_survive_addition():
-    whole = AIMessageChunk(content="a", mood="good") + AIMessageChunk("b")
-    whole.colour = "blue"
+    total = AIMessageChunk(content="a", mood="good") + AIMessageChunk("b")
+    total.colour = "blue"
 
-    assert (whole + AIMessageChunk("c")).model_extra == {"mood": "good", "colour": "blue"}
+    assert (total + AIMessageChunk("c")).model_extra == {"mood": "good", "colour": "blue"}
 
 
 def test_subclass_fields_survive_addition():
     class Tagged(AIMessageChunk):
         tag: str = "none"
 
-    whole = Tagged(content="a", tag="x") + Tagged(content="b", tag="y")
+    total = Tagged(content="a", tag="x") + Tagged(content="b", tag="y")
 
-    assert type(whole) is Tagged
-    assert (whole.content, whole.tag) == ("ab", "y")
+    assert type(total) is Tagged
+    assert (total.content, total.tag) == ("ab", "y")
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "whole"),
+    ("left", "right", "expected"),
     [
         ("a", "b", "ab"),
         ("", [{"type": "text", "text": "b"}], [{"type": "text", "text": "b"}]),
@@ -228,42 +230,42 @@ def test_subclass_fields_survive_addition():
          [{"type": "text", "text": "ab", "index": 0}]),
     ],
 )  # fmt: skip
-def test_contents_add_up(left, right, whole):
-    assert (AIMessageChunk(left) + AIMessageChunk(right)).content == whole
+def test_contents_add_up(left, right, expected):
+    assert (AIMessageChunk(left) + AIMessageChunk(right)).content == expected
 
 
 def test_T38_text_and_tool_at_one_index_are_two_blocks():
     text = [{"type": "text", "text": "a", "index": 0}]
     tool = [{"type": "tool_call_chunk", "args": "{}", "name": "f", "id": "1", "index": 0}]
 
-    whole = AIMessageChunk(text) + AIMessageChunk(tool) + AIMessageChunk(text)
+    total = AIMessageChunk(text) + AIMessageChunk(tool) + AIMessageChunk(text)
 
-    assert [block["type"] for block in whole.content] == ["text", "tool_call_chunk"]
-    assert whole.content[0]["text"] == "aa"
+    assert [block["type"] for block in total.content] == ["text", "tool_call_chunk"]
+    assert total.content[0]["text"] == "aa"
 
 
 @pytest.mark.parametrize(
     "args", ["[1]", "null", '"x"', "3", "NaN", '{"a": Infinity}', '{"a": 1', "{,}"]
 )
 def test_T20_T21_T43_arguments_that_are_no_object_are_invalid(args):
-    whole = slice_of(args, name="f", id="1") + AIMessageChunk(content="", chunk_position="last")
+    total = slice_of(args, name="f", id="1") + AIMessageChunk(content="", chunk_position="last")
 
-    assert whole.tool_calls == []
-    assert whole.invalid_tool_calls[0]["args"] == args
-    assert whole.invalid_tool_calls[0]["error"]
+    assert total.tool_calls == []
+    assert total.invalid_tool_calls[0]["args"] == args
+    assert total.invalid_tool_calls[0]["error"]
 
 
 def test_T22_empty_ids_and_names_never_overwrite():
-    whole = slice_of('{"a":', name="f", id="1") + slice_of("1}", name="", id="")
+    total = slice_of('{"a":', name="f", id="1") + slice_of("1}", name="", id="")
 
-    assert whole.tool_calls == [{"type": "tool_call", "name": "f", "args": {"a": 1}, "id": "1"}]
+    assert total.tool_calls == [{"type": "tool_call", "name": "f", "args": {"a": 1}, "id": "1"}]
 
 
 def test_T23_whole_calls_without_ids_stay_apart():
-    whole = slice_of("{}", name="f", index=None) + slice_of("{}", name="g", index=None)
+    total = slice_of("{}", name="f", index=None) + slice_of("{}", name="g", index=None)
 
-    assert [call["name"] for call in whole.tool_calls] == ["f", "g"]
-    assert [call["id"] for call in whole.tool_calls] == [None, None]
+    assert [call["name"] for call in total.tool_calls] == ["f", "g"]
+    assert [call["id"] for call in total.tool_calls] == [None, None]
 
 
 def test_T24_a_call_without_a_name_is_invalid():
@@ -272,20 +274,20 @@ def test_T24_a_call_without_a_name_is_invalid():
 
 
 def test_T25_extras_on_a_later_slice_are_on_the_call():
-    whole = slice_of("{", name="f", id="1") + slice_of("}", extras={"signature": "s"})
+    total = slice_of("{", name="f", id="1") + slice_of("}", extras={"signature": "s"})
 
-    assert whole.tool_calls[0]["extras"] == {"signature": "s"}
+    assert total.tool_calls[0]["extras"] == {"signature": "s"}
 
 
 def test_T26_a_name_in_pieces_grows_until_arguments_come():
-    whole = total(
+    message = total(
         slice_of("", name="get_", id="1"),
         slice_of("", name="weather"),
         slice_of("{}", name=None),
         slice_of("", name="x"),
     )
 
-    assert whole.tool_calls[0]["name"] == "get_weather"
+    assert message.tool_calls[0]["name"] == "get_weather"
 
 
 def test_T27_T28_no_arguments_are_an_empty_object():
@@ -294,14 +296,14 @@ def test_T27_T28_no_arguments_are_an_empty_object():
 
 
 def test_T30_slices_interleave_by_index():
-    whole = total(
+    message = total(
         slice_of('{"a"', name="f", id="1", index=0),
         slice_of('{"b"', name="g", id="2", index=1),
         slice_of(":1}", index=0),
         slice_of(":2}", index=1),
     )
 
-    assert [call["args"] for call in whole.tool_calls] == [{"a": 1}, {"b": 2}]
+    assert [call["args"] for call in message.tool_calls] == [{"a": 1}, {"b": 2}]
 
 
 def test_T31_T32_different_ids_are_different_calls():
@@ -337,10 +339,10 @@ def test_T37_the_last_chunk_also_carries_arguments():
         tool_call_chunks=[{"name": None, "args": "1}", "id": None, "index": 0}],
         chunk_position="last",
     )
-    whole = slice_of('{"a":', name="f", id="1") + last
+    total = slice_of('{"a":', name="f", id="1") + last
 
-    assert whole.tool_calls[0]["args"] == {"a": 1}
-    assert whole.chunk_position == "last"
+    assert total.tool_calls[0]["args"] == {"a": 1}
+    assert total.chunk_position == "last"
 
 
 def test_partial_arguments_are_guessed_until_the_end():
@@ -351,12 +353,12 @@ def test_partial_arguments_are_guessed_until_the_end():
 
 
 def test_reading_calls_at_every_step_parses_each_slice_once():
-    whole = slice_of('{"text": "', name="write", id="1")
+    total = slice_of('{"text": "', name="write", id="1")
     for _ in range(2_000):
-        whole = whole + slice_of("word ")
-        assert whole.tool_calls[0]["args"]["text"].endswith("d ")
+        total = total + slice_of("word ")
+        assert total.tool_calls[0]["args"]["text"].endswith("d ")
 
-    assert len(whole.tool_calls[0]["args"]["text"]) == 10_000
+    assert len(total.tool_calls[0]["args"]["text"]) == 10_000
 
 
 def test_T58_T61_usage_is_summed_with_details_and_unknown_keys():
@@ -394,12 +396,14 @@ def test_usage_adds_and_subtracts():
 
 
 def test_T63_T64_metadata_is_never_joined_as_text():
-    one = AIMessageChunk(content="", response_metadata={"model_name": "m-1", "finish_reason": None})
+    first = AIMessageChunk(
+        content="", response_metadata={"model_name": "m-1", "finish_reason": None}
+    )
     two = AIMessageChunk(
         content="", response_metadata={"model_name": "m-1", "finish_reason": "stop"}
     )
 
-    assert (one + two).response_metadata == {"model_name": "m-1", "finish_reason": "stop"}
+    assert (first + two).response_metadata == {"model_name": "m-1", "finish_reason": "stop"}
 
 
 def test_log_probabilities_in_metadata_are_extended():
@@ -414,14 +418,16 @@ def test_log_probabilities_in_metadata_are_extended():
 
 
 def test_additional_kwargs_merge_deeply():
-    one = AIMessageChunk(content="", additional_kwargs={"reasoning_content": "a", "d": {"x": [1]}})
+    first = AIMessageChunk(
+        content="", additional_kwargs={"reasoning_content": "a", "d": {"x": [1]}}
+    )
     two = AIMessageChunk(content="", additional_kwargs={"reasoning_content": "b", "d": {"x": [2]}})
 
-    assert (one + two).additional_kwargs == {"reasoning_content": "ab", "d": {"x": [1, 2]}}
+    assert (first + two).additional_kwargs == {"reasoning_content": "ab", "d": {"x": [1, 2]}}
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "kept"),
+    ("left", "right", "expected"),
     [
         (None, "p", "p"),
         ("", "p", "p"),
@@ -433,8 +439,10 @@ def test_additional_kwargs_merge_deeply():
         ("p", "lc_run-2", "p"),
     ],
 )
-def test_T67_a_providers_id_wins(left, right, kept):
-    assert (AIMessageChunk(content="", id=left) + AIMessageChunk(content="", id=right)).id == kept
+def test_T67_a_providers_id_wins(left, right, expected):
+    assert (
+        AIMessageChunk(content="", id=left) + AIMessageChunk(content="", id=right)
+    ).id == expected
 
 
 def test_sum_and_lists_of_chunks():
@@ -457,9 +465,9 @@ def test_chunks_of_two_kinds_give_the_first_kind():
 
 
 def test_half_characters_cut_between_chunks_are_joined():
-    whole = AIMessageChunk._trusted(content="\ud83d") + AIMessageChunk._trusted(content="\ude00")
+    total = AIMessageChunk._trusted(content="\ud83d") + AIMessageChunk._trusted(content="\ude00")
 
-    assert whole.content == "😀"
+    assert total.content == "😀"
 
 
 def test_a_chunk_is_a_field_of_a_model():
@@ -482,13 +490,14 @@ def test_calls_with_values_json_does_not_know_become_slices_all_the_same():
 
 def test_a_call_reads_the_same_in_a_message_in_a_sum_and_after_events():
     slices = ({"name": "f", "args": '{"a":', "id": "1", "index": 0}, {"args": "1}", "index": 0})
-    whole = AIMessage("", tool_calls=[{"id": "1", "name": "f", "args": {"a": 1}}])
+    call_message = AIMessage("", tool_calls=[{"id": "1", "name": "f", "args": {"a": 1}}])
     first, last = (
-        AIMessageChunk("", tool_call_chunks=[{"name": None, "id": None, **one}]) for one in slices
+        AIMessageChunk("", tool_call_chunks=[{"name": None, "id": None, **tool_slice}])
+        for tool_slice in slices
     )
-    replayed = AIMessage.from_fold(fold(message_to_events(whole)))
+    replayed = AIMessage.from_fold(fold(message_to_events(call_message)))
 
-    for message in (whole, first + last, replayed):
+    for message in (call_message, first + last, replayed):
         assert [list(call) for call in message.tool_calls] == [["name", "args", "id", "type"]]
-    for message in (whole, replayed):
+    for message in (call_message, replayed):
         assert list(message.content_blocks[0]) == ["type", "id", "name", "args"]

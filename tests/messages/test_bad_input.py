@@ -88,10 +88,10 @@ def test_missing_fields_are_refused():
 def test_ten_megabytes_are_a_message_like_any_other():
     text = "x" * 10_000_000
     message = HumanMessage(text)
-    whole = AIMessageChunk(text) + AIMessageChunk("y")
+    total = AIMessageChunk(text) + AIMessageChunk("y")
 
     assert len(message.text) == 10_000_000
-    assert len(whole.content) == 10_000_001
+    assert len(total.content) == 10_000_001
     assert HumanMessage.model_validate_json(message.model_dump_json()) == message
 
 
@@ -179,10 +179,12 @@ def test_a_conversation_in_xml_cuts_what_is_nested_too_deep_or_contains_itself()
     assert "<tool_call" in get_buffer_string([calling(itself)], format="xml")
 
 
-@pytest.mark.parametrize("odd", [nested(10_000), {"a": object()}, {"a": b"x"}, {"a": float("nan")}])
-def test_arguments_that_are_no_json_are_not_said_to_openai(odd):
+@pytest.mark.parametrize(
+    "value", [nested(10_000), {"a": object()}, {"a": b"x"}, {"a": float("nan")}]
+)
+def test_arguments_that_are_no_json_are_not_said_to_openai(value):
     with pytest.raises(UsageError, match="the arguments of f cannot be written as JSON"):
-        convert_to_openai_messages([calling(odd)])
+        convert_to_openai_messages([calling(value)])
 
 
 def test_metadata_with_keys_that_are_no_text_can_be_joined():

@@ -128,7 +128,7 @@ def test_nothing_a_provider_said_is_lost(provider):
     content = NATIVE[provider]
     message = AIMessage(content, response_metadata={"model_provider": provider})
 
-    kept = " ".join(leaves(message.content_blocks))
+    leaf_text = " ".join(leaves(message.content_blocks))
 
     values = {
         leaf
@@ -137,9 +137,9 @@ def test_nothing_a_provider_said_is_lost(provider):
         if key != "type"
         for leaf in leaves(value)
     }
-    lost = {value for value in values if value not in kept}
+    missing = {value for value in values if value not in leaf_text}
     # Names of formats become mime types; types of inner items and arguments as text are read, not kept.
-    assert lost <= {
+    assert missing <= {
         *RENAMED, "summary_text", "url_citation", "output_text", '{"a":1}', '{"k":2}', "OK",
     }  # fmt: skip
 
@@ -156,9 +156,11 @@ def test_translating_twice_is_translating_once(provider):
 @given(block_lists)
 def test_T56_standard_blocks_come_back_as_they_are(blocks):
     once = AIMessage(blocks).content_blocks
-    known = [block for block in blocks if block["type"] != "hologram"]
+    standard_blocks = [block for block in blocks if block["type"] != "hologram"]
 
-    assert [block for block in once if block.get("value", {}).get("type") != "hologram"] == known
+    assert [
+        block for block in once if block.get("value", {}).get("type") != "hologram"
+    ] == standard_blocks
     assert AIMessage(once).content_blocks == once
 
 
@@ -296,8 +298,8 @@ def test_reasoning_beside_the_content_comes_first(provider, key):
 
 
 def test_tools_that_groq_ran_are_server_tools():
-    ran = {"index": 0, "type": "python", "arguments": '{"code":"1"}', "output": "1"}
-    message = AIMessage("x", additional_kwargs={"executed_tools": [ran]})
+    executed_tool = {"index": 0, "type": "python", "arguments": '{"code":"1"}', "output": "1"}
+    message = AIMessage("x", additional_kwargs={"executed_tools": [executed_tool]})
 
     assert message.content_blocks[:2] == [
         {"type": "server_tool_call", "id": "0", "name": "code_interpreter", "args": {"code": "1"}},
@@ -420,10 +422,10 @@ def test_a_program_may_register_a_translator():
 
 
 def test_translators_are_found_by_name():
-    found = get_translator("anthropic")
+    translator = get_translator("anthropic")
 
-    assert found is not None
-    assert found["translate_content"](AIMessage([{"type": "thinking", "thinking": "t"}])) == [
+    assert translator is not None
+    assert translator["translate_content"](AIMessage([{"type": "thinking", "thinking": "t"}])) == [
         {"type": "reasoning", "reasoning": "t"}
     ]
     assert get_translator("nobody") is None

@@ -80,9 +80,9 @@ def test_data_blocks(block, is_data):
 
 @pytest.mark.parametrize("module", ["", ".content", ".utils", ".tool", ".ai", ".base"])
 def test_every_name_that_is_announced_exists(module):
-    found = __import__(f"foldline.messages{module}", fromlist=["__all__"])
+    package = __import__(f"foldline.messages{module}", fromlist=["__all__"])
 
-    assert [name for name in found.__all__ if not hasattr(found, name)] == []
+    assert [name for name in package.__all__ if not hasattr(package, name)] == []
 
 
 def test_any_message_reads_what_it_writes():
@@ -117,14 +117,14 @@ def test_a_tool_result_is_coerced_to_content():
 
 
 def test_tool_chunks_add_up_within_one_call():
-    one = ToolMessageChunk("a", tool_call_id="1", artifact={"x": 1})
+    first = ToolMessageChunk("a", tool_call_id="1", artifact={"x": 1})
     two = ToolMessageChunk("b", tool_call_id="1", status="error", artifact={"y": 2})
 
-    whole = one + two
+    total = first + two
 
-    assert (whole.content, whole.status, whole.artifact) == ("ab", "error", {"x": 1, "y": 2})
+    assert (total.content, total.status, total.artifact) == ("ab", "error", {"x": 1, "y": 2})
     with pytest.raises(UsageError):
-        one + ToolMessageChunk("b", tool_call_id="2")
+        first + ToolMessageChunk("b", tool_call_id="2")
 
 
 def test_chunks_of_different_speakers_do_not_add_up():
@@ -144,9 +144,9 @@ def test_every_message_becomes_a_chunk_and_back():
 
 def test_notifications_are_marked_on_a_copy():
     message = HumanMessage("summary")
-    marked = add_notification_metadata(message, source="summariser", data={"n": 1})
+    marked_message = add_notification_metadata(message, source="summariser", data={"n": 1})
 
-    assert get_notification_metadata(marked) == {"source": "summariser", "data": {"n": 1}}
+    assert get_notification_metadata(marked_message) == {"source": "summariser", "data": {"n": 1}}
     assert get_notification_metadata(message) is None
 
 

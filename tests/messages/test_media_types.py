@@ -42,7 +42,7 @@ WRITTEN = {
 """How each wire says what an image is."""
 
 
-def sent(model: Any, block: dict[str, Any]) -> Any:
+def explain(model: Any, block: dict[str, Any]) -> Any:
     return model.explain([HumanMessage([{"type": "text", "text": "See."}, block])])
 
 
@@ -57,7 +57,7 @@ def test_an_image_without_a_mime_type_is_known_by_its_bytes(wire: str, mime: str
     ]
 
     for block in spellings:
-        body = str(sent(MODELS[wire], block).body)
+        body = str(explain(MODELS[wire], block).body)
         assert WRITTEN[wire].format(mime=mime, form=mime.removeprefix("image/")) in body
 
 
@@ -71,12 +71,12 @@ def test_a_film_in_an_image_block_is_refused_by_name(wire: str):
     }
 
     with pytest.raises(UsageError, match="holds video/mp4: set its mime_type"):
-        sent(MODELS[wire], block)
+        explain(MODELS[wire], block)
 
 
 def test_bytes_that_say_nothing_ask_for_the_mime_type():
     with pytest.raises(UsageError, match="give mime_type"):
-        sent(MODELS["chat"], {"type": "image", "base64": "AAAA"})
+        explain(MODELS["chat"], {"type": "image", "base64": "AAAA"})
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_bytes_that_say_nothing_ask_for_the_mime_type():
 )
 def test_an_image_by_file_id_chooses_responses(block: dict[str, Any], monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    request = sent(init_chat_model("gpt-5-nano"), block)
+    request = explain(init_chat_model("gpt-5-nano"), block)
 
     assert request.url.endswith("/responses")
     assert request.body["input"][0]["content"][1] == {
@@ -102,19 +102,19 @@ def test_an_image_by_file_id_chooses_responses(block: dict[str, Any], monkeypatc
 def test_where_there_is_no_responses_an_image_by_file_id_is_refused_with_the_way_out():
     for model in (MODELS["chat"], ChatDeepSeek(api_key="k")):
         with pytest.raises(UsageError, match="use_responses_api=True"):
-            sent(model, {"type": "image", "file_id": "file-abc123"})
+            explain(model, {"type": "image", "file_id": "file-abc123"})
 
 
 @pytest.mark.parametrize("wire", MODELS)
 def test_the_title_of_a_plain_text_is_sent_or_noted(wire: str):
-    request = sent(MODELS[wire], {"type": "text-plain", "text": "Body", "title": "Chapter"})
+    request = explain(MODELS[wire], {"type": "text-plain", "text": "Body", "title": "Chapter"})
 
     assert ("Chapter" in str(request.body)) != ("title" in " ".join(request.notes))
 
 
 def test_a_plain_text_without_a_title_is_noted_nowhere():
     for model in MODELS.values():
-        assert sent(model, {"type": "text-plain", "text": "Body"}).notes == []
+        assert explain(model, {"type": "text-plain", "text": "Body"}).notes == []
 
 
 def test_the_names_of_document_003_are_at_the_top():

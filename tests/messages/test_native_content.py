@@ -34,11 +34,11 @@ def answers(provider: str, name: str, version: str) -> tuple[AIMessage, AIMessag
     """The answer that came whole, and the sum of the streamed one."""
     model = MODELS[provider](name, output_version=version)
     try:
-        whole = model.invoke("Hi")
+        answer = model.invoke("Hi")
         chunks = list(model.stream("Hi"))
     except ModelError as error:
         pytest.skip(f"the recording is an error: {error}")
-    return whole, sum(chunks[1:], chunks[0])
+    return answer, sum(chunks[1:], chunks[0])
 
 
 def without_index(value: Any) -> Any:
@@ -61,15 +61,15 @@ def test_content_blocks_are_the_same_whatever_the_content(provider: str, name: s
 
 @pytest.mark.parametrize(("provider", "name"), CASES)
 def test_the_sum_of_a_stream_is_in_the_same_words_as_the_whole(provider: str, name: str):
-    whole, added = answers(provider, name, "v0")
+    whole_message, streamed_message = answers(provider, name, "v0")
 
-    assert without_index(added.content_blocks) == without_index(
-        AIMessage.model_validate(added.model_dump() | {"type": "ai"}).content_blocks
+    assert without_index(streamed_message.content_blocks) == without_index(
+        AIMessage.model_validate(streamed_message.model_dump() | {"type": "ai"}).content_blocks
     )
-    assert type(added.content) is type(whole.content)
+    assert type(streamed_message.content) is type(whole_message.content)
     kinds = [
         [block["type"] if isinstance(block, dict) else "str" for block in message.content]
-        for message in (whole, added)
+        for message in (whole_message, streamed_message)
         if isinstance(message.content, list)
     ]
     assert len(kinds) != 2 or kinds[0] == kinds[1]
@@ -81,9 +81,9 @@ def test_what_is_sent_back_is_the_same_whatever_the_content(provider: str, name:
     standard, _ = answers(provider, name, "v1")
     model = MODELS[provider](name)
 
-    sent = [model.explain(["Hi", message, "And?"]).body for message in (native, standard)]
+    bodies = [model.explain(["Hi", message, "And?"]).body for message in (native, standard)]
 
-    assert sent[0] == sent[1]
+    assert bodies[0] == bodies[1]
 
 
 def kinds_of(provider: str, name: str) -> Any:
@@ -92,10 +92,10 @@ def kinds_of(provider: str, name: str) -> Any:
 
 
 def test_anthropic_says_thinking_and_tool_use():
-    whole, added = answers("anthropic", "thinking", "v0")
+    whole_message, streamed_message = answers("anthropic", "thinking", "v0")
     calls = kinds_of("anthropic", "tool-use")
 
-    for message in (whole, added):
+    for message in (whole_message, streamed_message):
         assert [block["type"] for block in message.content] == ["thinking", "text"]
         assert message.content[0]["thinking"]
         assert message.content[0]["signature"]
@@ -143,5 +143,5 @@ def test_converse_says_reasoning_content_and_tool_use():
 
 def test_plain_text_stays_a_string_everywhere():
     for provider, name in (("anthropic", "text"), ("openai", "chat-text"), ("google", "text")):
-        whole, added = answers(provider, name, "v0")
-        assert whole.content == added.content == whole.text
+        whole_message, streamed_message = answers(provider, name, "v0")
+        assert whole_message.content == streamed_message.content == whole_message.text

@@ -43,9 +43,9 @@ def test_a_model_returns_tool_calls():
         tool_calls=[ToolCall(name="get_weather", args={"city": "San Francisco"}, id="call_abc123")],
     )
 
-    shown = [f"Tool: {call['name']}, Args: {call['args']}" for call in message.tool_calls]
+    lines = [f"Tool: {call['name']}, Args: {call['args']}" for call in message.tool_calls]
 
-    assert shown == ["Tool: get_weather, Args: {'city': 'San Francisco'}"]
+    assert lines == ["Tool: get_weather, Args: {'city': 'San Francisco'}"]
 
 
 def test_a_tool_result_is_linked_by_its_id():
@@ -221,7 +221,7 @@ def test_openai_reasoning_is_read_as_reasoning():
 
 
 @pytest.mark.parametrize(
-    ("given", "read"),
+    ("fields", "read"),
     [
         (
             {"source_type": "url", "url": "https://example.com/a.jpg"},
@@ -236,8 +236,8 @@ def test_openai_reasoning_is_read_as_reasoning():
         ),
     ],
 )
-def test_older_and_javascript_spellings_of_an_image(given, read):
-    message = HumanMessage([{"type": "image", **given}])
+def test_older_and_javascript_spellings_of_an_image(fields, read):
+    message = HumanMessage([{"type": "image", **fields}])
 
     assert message.content_blocks == [{"type": "image", **read}]
 

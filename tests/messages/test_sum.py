@@ -51,16 +51,16 @@ chunks = st.builds(
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(chunks, chunks, chunks)
-def test_addition_is_associative(one, two, three):
-    assert (one + two) + three == one + (two + three)
+def test_addition_is_associative(first, two, three):
+    assert (first + two) + three == first + (two + three)
 
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(chunks, chunks, chunks)
-def test_reading_in_between_changes_nothing(one, two, three):
-    unread = one + two + three
-    half = one + two
+def test_reading_in_between_changes_nothing(first, two, three):
+    unread = first + two + three
+    half = first + two
     repr(half)
 
     assert half + three == unread
@@ -68,13 +68,13 @@ def test_reading_in_between_changes_nothing(one, two, three):
 
 @given(st.lists(texts, min_size=1), st.data())
 def test_text_cut_anywhere_adds_up_to_the_same(pieces, data):
-    whole = "".join(pieces)
-    cut = data.draw(st.integers(0, len(whole)))
+    text = "".join(pieces)
+    place = data.draw(st.integers(0, len(text)))
 
-    one = reduce(operator.add, map(AIMessageChunk, pieces))
-    two = AIMessageChunk(whole[:cut]) + AIMessageChunk(whole[cut:])
+    total = reduce(operator.add, map(AIMessageChunk, pieces))
+    two = AIMessageChunk(text[:place]) + AIMessageChunk(text[place:])
 
-    assert one.content == two.content == whole
+    assert total.content == two.content == text
 
 
 def seconds(chunk, number):
@@ -87,8 +87,8 @@ def seconds(chunk, number):
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(chunks, st.lists(chunks, max_size=3))
-def test_adding_a_list_is_adding_each(one, others):
-    assert one + others == reduce(operator.add, others, one)
+def test_adding_a_list_is_adding_each(first, others):
+    assert first + others == reduce(operator.add, others, first)
 
 
 @pytest.mark.slow
@@ -107,11 +107,11 @@ def test_T44_accumulating_tool_arguments_is_linear():
         parts = [
             AIMessageChunk._trusted(content="", tool_call_chunks=[part]) for _ in range(number)
         ]
-        whole = AIMessageChunk._trusted(content="", tool_call_chunks=[first])
+        total = AIMessageChunk._trusted(content="", tool_call_chunks=[first])
         start = time.process_time()
         for chunk in parts:
-            whole = whole + chunk
-        assert len(whole.tool_calls[0]["args"]["a"]) == number * 10
+            total = total + chunk
+        assert len(total.tool_calls[0]["args"]["a"]) == number * 10
         return (time.process_time() - start) / number
 
     assert cost(20_000) < min(cost(1_000) for _ in range(3)) * 5
@@ -127,7 +127,7 @@ def test_metadata_on_every_chunk_is_merged_in_reasonable_time():
         for number in range(5_000)
     ]
 
-    whole = reduce(operator.add, parts)
+    total = reduce(operator.add, parts)
 
-    assert len(whole.additional_kwargs["reasoning_content"]) == 5_000
-    assert whole.response_metadata == {"n": 4_999}
+    assert len(total.additional_kwargs["reasoning_content"]) == 5_000
+    assert total.response_metadata == {"n": 4_999}

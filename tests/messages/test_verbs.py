@@ -68,16 +68,16 @@ def test_openai_tool_calls_are_read_and_bad_ones_kept():
         {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}},
         {"id": "2", "type": "function", "function": {"name": "f", "arguments": "{"}},
     ]
-    asked, answered = convert_to_messages(
+    call_message, result_message = convert_to_messages(
         [
             {"role": "assistant", "content": None, "tool_calls": calls},
             {"role": "tool", "content": "r", "tool_call_id": "1", "status": "error", "artifact": 3},
         ]
     )
 
-    assert [call["id"] for call in asked.tool_calls] == ["1"]
-    assert [call["id"] for call in asked.invalid_tool_calls] == ["2"]
-    assert (answered.status, answered.artifact) == ("error", 3)
+    assert [call["id"] for call in call_message.tool_calls] == ["1"]
+    assert [call["id"] for call in call_message.invalid_tool_calls] == ["2"]
+    assert (result_message.status, result_message.artifact) == ("error", 3)
 
 
 def test_dumps_of_messages_are_messages():
@@ -124,7 +124,7 @@ def test_openai_text_as_string_or_blocks():
 
 
 @pytest.mark.parametrize(
-    ("block", "written"),
+    ("block", "expected"),
     [
         ({"type": "image", "url": "u"}, {"type": "image_url", "image_url": {"url": "u"}}),
         (
@@ -162,8 +162,8 @@ def test_openai_text_as_string_or_blocks():
         ({"type": "hologram", "z": 1}, {"type": "hologram", "z": 1}),
     ],
 )
-def test_openai_blocks(block, written):
-    assert convert_to_openai_messages([HumanMessage([block])])[0]["content"] == [written]
+def test_openai_blocks(block, expected):
+    assert convert_to_openai_messages([HumanMessage([block])])[0]["content"] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -199,10 +199,10 @@ def test_anthropic_results_among_content_become_tool_messages():
 def test_standard_call_blocks_are_written_once():
     message = AIMessage(content_blocks=[{"type": "text", "text": "q"}, CALL])
 
-    written = convert_to_openai_messages(message)
+    openai_message = convert_to_openai_messages(message)
 
-    assert written["content"] == "q"
-    assert [call["id"] for call in written["tool_calls"]] == ["c1"]
+    assert openai_message["content"] == "q"
+    assert [call["id"] for call in openai_message["tool_calls"]] == ["c1"]
 
 
 def test_buffer_strings():
@@ -222,7 +222,7 @@ def test_buffer_xml_is_escaped():
 
 
 @pytest.mark.parametrize(
-    ("criteria", "kept"),
+    ("criteria", "expected"),
     [
         ({}, "012345"),
         ({"include_names": ["ann"]}, "1"),
@@ -237,22 +237,22 @@ def test_buffer_xml_is_escaped():
         ({"exclude_tool_calls": ["other"]}, "012345"),
     ],
 )
-def test_filter(criteria, kept):
-    assert [message.id for message in filter_messages(TALK, **criteria)] == [*kept]
+def test_filter(criteria, expected):
+    assert [message.id for message in filter_messages(TALK, **criteria)] == [*expected]
 
 
 def test_filter_takes_single_calls_out_of_a_message():
     content = [{"type": "tool_use", "id": id, "name": "f", "input": {}} for id in ("c1", "c2")]
     calls = [{**CALL, "id": "c1"}, {**CALL, "id": "c2"}]
 
-    (left,) = filter_messages([AIMessage(content, tool_calls=calls)], exclude_tool_calls=["c1"])
+    (message,) = filter_messages([AIMessage(content, tool_calls=calls)], exclude_tool_calls=["c1"])
 
-    assert [call["id"] for call in left.tool_calls] == ["c2"]
-    assert [block["id"] for block in left.content] == ["c2"]
+    assert [call["id"] for call in message.tool_calls] == ["c2"]
+    assert [block["id"] for block in message.content] == ["c2"]
 
 
 def test_runs_are_merged():
-    merged = merge_message_runs(
+    messages = merge_message_runs(
         [
             HumanMessage("a", id="1"),
             HumanMessage("b"),
@@ -266,18 +266,18 @@ def test_runs_are_merged():
         ]
     )
 
-    assert [message.content for message in merged] == [
+    assert [message.content for message in messages] == [
         ["a\nb", {"type": "text", "text": "c"}], "x", "r", "r", "p", "q",
     ]  # fmt: skip
-    assert [call["id"] for call in merged[1].tool_calls] == ["c1", "c2"]
+    assert [call["id"] for call in messages[1].tool_calls] == ["c1", "c2"]
 
 
 def test_merging_leaves_the_given_messages_alone():
-    given = [HumanMessage("a"), HumanMessage("b")]
+    messages = [HumanMessage("a"), HumanMessage("b")]
 
-    merge_message_runs(given, chunk_separator="--")
+    merge_message_runs(messages, chunk_separator="--")
 
-    assert [message.content for message in given] == ["a", "b"]
+    assert [message.content for message in messages] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ BLOCKS = LONG[3].content
 
 
 @pytest.mark.parametrize(
-    ("options", "kept"),
+    ("options", "expected"),
     [
         ({"max_tokens": 30}, ["fin"]),
         ({"max_tokens": 0}, []),
@@ -347,10 +347,10 @@ BLOCKS = LONG[3].content
          ["sys", "hello\n"]),
     ],
 )  # fmt: skip
-def test_trim(options, kept):
+def test_trim(options, expected):
     trimmed = trim_messages(LONG, token_counter=size, **options)
 
-    assert [message.content for message in trimmed] == kept
+    assert [message.content for message in trimmed] == expected
 
 
 def test_every_kind_of_counter():

@@ -46,9 +46,9 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", VERBS)
 def test_a_verb_without_messages_is_a_step_of_a_chain(call, name):
-    verb, given = VERBS[name]
+    verb, messages = VERBS[name]
     assert verb.get_name() == name
-    assert call.invoke(verb, given) == EXPECTED[name]
+    assert call.invoke(verb, messages) == EXPECTED[name]
 
 
 def test_none_is_no_messages_and_not_a_verb():

@@ -132,9 +132,9 @@ STREAMS = {
 def test_chunks_add_up_to_the_folded_message(name, version):
     events = [START, *STREAMS[name], FINISH]
 
-    whole = reduce(operator.add, chunks_of(events, version))
+    total = reduce(operator.add, chunks_of(events, version))
 
-    assert message_chunk_to_message(whole) == AIMessage.from_fold(fold(events), version)
+    assert message_chunk_to_message(total) == AIMessage.from_fold(fold(events), version)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -149,9 +149,9 @@ def test_chunks_of_any_stream_add_up_to_the_folded_message(version, events):
     ]
     assume(len(ids) == len(set(ids)))
 
-    whole = reduce(operator.add, chunks_of(events, version))
+    total = reduce(operator.add, chunks_of(events, version))
 
-    assert message_chunk_to_message(whole) == AIMessage.from_fold(fold(events), version)
+    assert message_chunk_to_message(total) == AIMessage.from_fold(fold(events), version)
 
 
 def test_plain_text_is_plain_in_v0_and_a_list_in_v1():
@@ -203,10 +203,10 @@ def test_T41_a_broken_server_call_is_no_call_of_the_client():
         FINISH,
     ]
 
-    whole = message_chunk_to_message(reduce(operator.add, chunks_of(events, "v1")))
+    message = message_chunk_to_message(reduce(operator.add, chunks_of(events, "v1")))
 
-    assert whole.tool_calls == whole.invalid_tool_calls == []
-    assert whole.content[0]["type"] == "invalid_tool_call"
+    assert message.tool_calls == message.invalid_tool_calls == []
+    assert message.content[0]["type"] == "invalid_tool_call"
 
 
 def test_a_delta_for_an_unknown_block_shows_nothing():
@@ -228,9 +228,9 @@ def test_a_text_that_began_as_a_string_keeps_its_fields_when_the_content_becomes
         FINISH,
     ]
 
-    whole = reduce(operator.add, chunks_of(events, version))
+    total = reduce(operator.add, chunks_of(events, version))
 
-    assert message_chunk_to_message(whole).content[0] == annotated
+    assert message_chunk_to_message(total).content[0] == annotated
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -245,6 +245,6 @@ def test_a_block_of_unknown_type_after_a_call_loses_the_index_of_the_stream(vers
         FINISH,
     ]
 
-    whole = reduce(operator.add, chunks_of(events, version))
+    total = reduce(operator.add, chunks_of(events, version))
 
-    assert hologram in message_chunk_to_message(whole).content
+    assert hologram in message_chunk_to_message(total).content

@@ -50,9 +50,9 @@ def test_a_broken_answer_is_mended_with_instructions_answer_and_error(call):
     parser = OutputFixingParser.from_llm(model.runnable, JsonOutputParser())
 
     assert call.invoke(parser, AIMessage("four {x}")) == {"a": 4}
-    (asked,) = model.asked
+    (prompt,) = model.asked
     for part in ("JSON object", "four {x}", "no JSON"):
-        assert part in asked
+        assert part in prompt
     assert call.run(parser, "parse", "{}") == {}
 
 
@@ -60,10 +60,10 @@ def test_after_so_many_tries_the_error_is_passed_on(call):
     model = Model("no", "never", "not")
     parser = OutputFixingParser.from_llm(model.runnable, JsonOutputParser(), max_retries=2)
 
-    with pytest.raises(OutputParserException) as caught:
+    with pytest.raises(OutputParserException) as excinfo:
         call.invoke(parser, "nope")
     assert len(model.asked) == 2
-    assert caught.value.llm_output == "never"
+    assert excinfo.value.llm_output == "never"
 
 
 def test_the_question_is_asked_again(call):
@@ -116,12 +116,12 @@ def test_other_prompts_parsers_and_errors(call):
 
 
 def test_the_model_asked_again_is_a_child_of_the_parsers_run(call):
-    heard = Recorder()
+    recorder = Recorder()
     parser = OutputFixingParser.from_llm(Model('{"a": 4}').runnable, JsonOutputParser())
-    call.invoke(parser, "four", {"callbacks": [heard]})
+    call.invoke(parser, "four", {"callbacks": [recorder]})
 
-    assert heard.parent_of("RunnableSequence") == "OutputFixingParser"
-    heard.check()
+    assert recorder.parent_of("RunnableSequence") == "OutputFixingParser"
+    recorder.check()
 
 
 def test_what_the_parser_inside_says_is_said():

@@ -43,9 +43,9 @@ def test_an_author_writes_parse_and_it_works_everywhere(call):
     assert call.invoke(RunnableLambda(lambda x: x) | parser, "yes") is True
     assert parser.OutputType is bool
     assert parser.parse_with_prompt("yes", StringPromptValue(text="?")) is True
-    with pytest.raises(OutputParserException) as caught:
+    with pytest.raises(OutputParserException) as excinfo:
         call.invoke(parser, "perhaps")
-    assert caught.value.llm_output == "perhaps"
+    assert excinfo.value.llm_output == "perhaps"
 
 
 def test_what_an_author_did_not_write_says_so():
@@ -56,17 +56,17 @@ def test_what_an_author_did_not_write_says_so():
 
 
 def test_an_authors_slow_parser_does_not_block_the_loop():
-    seen: list[threading.Thread] = []
+    threads: list[threading.Thread] = []
 
     class Slow(BaseOutputParser[str]):
         def parse(self, text: str) -> str:
-            seen.append(threading.current_thread())
+            threads.append(threading.current_thread())
             return text
 
     import asyncio
 
     asyncio.run(Slow().ainvoke("x"))
-    assert seen[0] is not threading.main_thread()
+    assert threads[0] is not threading.main_thread()
 
 
 def test_an_authors_async_twin_is_used_in_async_calls(call):
@@ -165,19 +165,19 @@ def test_authors_may_write_transform_or_its_twin_or_both(call):
 
 
 def test_closing_a_parsed_stream_closes_its_source():
-    closed: list[str] = []
+    closings: list[str] = []
 
     def pieces():
         try:
             yield '{"a": "x'
             yield "y"
         finally:
-            closed.append("yes")
+            closings.append("yes")
 
     stream = JsonOutputParser().transform(pieces())
     assert next(stream) == {"a": "x"}
     stream.close()
-    assert closed == ["yes"]
+    assert closings == ["yes"]
 
 
 @pytest.mark.parametrize(

@@ -118,10 +118,10 @@ def test_an_answer_is_read(call, parser, text, value):
 
 @pytest.mark.parametrize(("parser", "text", "problem"), BAD)
 def test_an_answer_that_does_not_fit_is_an_error(parser, text, problem):
-    with pytest.raises(OutputParserException, match=problem) as caught:
+    with pytest.raises(OutputParserException, match=problem) as excinfo:
         parser.parse(text)
 
-    assert caught.value.llm_output == text
+    assert excinfo.value.llm_output == text
 
 
 def test_instructions_say_what_is_read():

@@ -47,7 +47,7 @@ PROSE = st.sampled_from(
 AFTER = st.sampled_from(["", "\n```", " done", "\n```\nThat was {it}.", "`", "\n"])
 
 
-def cut(text: str, size: int = 3) -> list[str]:
+def split(text: str, size: int = 3) -> list[str]:
     return [text[i : i + size] for i in range(0, len(text), size)]
 
 
@@ -73,13 +73,13 @@ def test_json_is_found_where_it_stands(call, text, value):
 
     assert call.invoke(parser, text) == value
     assert call.invoke(parser, AIMessage(text)) == value
-    assert call.transform(parser, cut(text))[-1] == value
+    assert call.transform(parser, split(text))[-1] == value
 
 
 def test_the_value_so_far_streams_and_only_when_it_is_new(call):
     text = '{"a": [1, {"b": "xyz"}], "c": null, "d": "é\\n", "e": {}}'
 
-    assert call.transform(JsonOutputParser(), cut(text)) == [
+    assert call.transform(JsonOutputParser(), split(text)) == [
         {},
         {"a": [1]},
         {"a": [1, {}]},
@@ -93,7 +93,7 @@ def test_the_value_so_far_streams_and_only_when_it_is_new(call):
 
 
 def test_results_given_before_do_not_change(call):
-    results = call.transform(JsonOutputParser(), cut('{"a": [1, 2, {"b": [3]}]}', 1))
+    results = call.transform(JsonOutputParser(), split('{"a": [1, 2, {"b": [3]}]}', 1))
 
     assert results[0] == {}
     assert len({json.dumps(result) for result in results}) == len(results)
@@ -113,11 +113,11 @@ def test_differences_stream_as_json_patches(call):
 def test_an_answer_without_json_is_a_typed_error_with_the_answer_kept(call, text):
     for run in (
         lambda: call.invoke(JsonOutputParser(), text),
-        lambda: call.transform(JsonOutputParser(), cut(text)),
+        lambda: call.transform(JsonOutputParser(), split(text)),
     ):
-        with pytest.raises(OutputParserException) as caught:
+        with pytest.raises(OutputParserException) as excinfo:
             run()
-        assert caught.value.llm_output == text
+        assert excinfo.value.llm_output == text
 
 
 def test_nothing_streams_from_nothing(call):
@@ -129,10 +129,10 @@ def test_nothing_streams_from_nothing(call):
 
 def test_a_long_answer_is_cut_in_the_message_and_whole_in_the_error():
     text = "no " * 10_000
-    with pytest.raises(OutputParserException) as caught:
+    with pytest.raises(OutputParserException) as excinfo:
         JsonOutputParser().parse(text)
-    assert len(str(caught.value)) < 2000
-    assert caught.value.llm_output == text
+    assert len(str(excinfo.value)) < 2000
+    assert excinfo.value.llm_output == text
 
 
 @settings(max_examples=120, deadline=None)
@@ -141,16 +141,16 @@ def test_however_an_answer_is_cut_the_last_result_is_that_of_the_whole(before, v
     text = before + json.dumps(value, ensure_ascii=data.draw(st.booleans())) + after
     parser = JsonOutputParser()
     try:
-        whole = parser.parse(text)
+        expected = parser.parse(text)
     except OutputParserException:
         with pytest.raises(OutputParserException):
             list(parser.transform(iter(partition(data, text))))
         return
     results = list(parser.transform(iter(partition(data, text))))
-    if whole is None:
+    if expected is None:
         assert results == [] or results[-1] is None or before
     else:
-        assert results[-1] == whole
+        assert results[-1] == expected
 
 
 @settings(max_examples=80, deadline=None)
@@ -187,14 +187,14 @@ def test_any_answer_gives_a_value_or_a_typed_error(text, data):
     ids=lambda text: text[:8],
 )
 def test_F_U08_hostile_answers_cost_no_more_than_their_length(text):
-    for pieces in ([text], cut(text, 500)):
-        started = time.process_time()
+    for pieces in ([text], split(text, 500)):
+        start = time.process_time()
         try:
             for _ in JsonOutputParser().transform(iter(pieces)):
                 pass
         except OutputParserException:
             pass
-        assert time.process_time() - started < 5
+        assert time.process_time() - start < 5
 
 
 def test_a_stream_costs_what_it_is_long():
@@ -202,11 +202,11 @@ def test_a_stream_costs_what_it_is_long():
         text = json.dumps({"items": [{"id": i, "name": f"item {i}"} for i in range(items)]})
         best = 1e9
         for _ in range(3):
-            pieces = [AIMessageChunk(piece) for piece in cut(text, 6)]
-            started = time.process_time()
+            pieces = [AIMessageChunk(piece) for piece in split(text, 6)]
+            start = time.process_time()
             for _ in JsonOutputParser().transform(iter(pieces)):
                 pass
-            best = min(best, time.process_time() - started)
+            best = min(best, time.process_time() - start)
         return best
 
     assert cost(600) / cost(150) < 4 * 2.5
@@ -240,11 +240,11 @@ def test_objects_so_far_stream_as_soon_as_they_are_valid(call):
 @pytest.mark.parametrize("text", ['{"x": 1}', "nope", "[]"])
 def test_an_answer_that_is_no_object_of_the_model_is_a_typed_error(call, text):
     parser = PydanticOutputParser(pydantic_object=Joke)
-    with pytest.raises(OutputParserException) as caught:
+    with pytest.raises(OutputParserException) as excinfo:
         call.invoke(parser, text)
-    assert caught.value.llm_output is not None
+    assert excinfo.value.llm_output is not None
     with pytest.raises(OutputParserException):
-        call.transform(parser, cut(text))
+        call.transform(parser, split(text))
 
 
 def test_format_instructions_show_the_schema():
@@ -252,9 +252,9 @@ def test_format_instructions_show_the_schema():
         JsonOutputParser(pydantic_object=Joke),
         PydanticOutputParser(pydantic_object=Joke),
     ):
-        said = parser.get_format_instructions()
-        assert '"setup": {"description": "the question"' in said
-        assert "{{" not in said
+        instructions = parser.get_format_instructions()
+        assert '"setup": {"description": "the question"' in instructions
+        assert "{{" not in instructions
     assert "JSON" in JsonOutputParser().get_format_instructions()
     assert SimpleJsonOutputParser is JsonOutputParser
 

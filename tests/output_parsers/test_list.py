@@ -23,7 +23,7 @@ from foldline.output_parsers.list import MARKDOWN, NUMBERED, droplastn
 pytestmark = pytest.mark.timing
 
 
-def cut(text: str, size: int = 2) -> list[str]:
+def split(text: str, size: int = 2) -> list[str]:
     return [text[i : i + size] for i in range(0, len(text), size)]
 
 
@@ -52,7 +52,7 @@ def test_comma_separated(call, text, items):
     parser = CommaSeparatedListOutputParser()
 
     assert call.invoke(parser, text) == items
-    assert call.transform(parser, cut(text)) == [[item] for item in items]
+    assert call.transform(parser, split(text)) == [[item] for item in items]
 
 
 def test_items_are_given_when_they_are_whole(call):
@@ -94,7 +94,7 @@ def test_commas_are_read_as_pythons_csv_reads_them_however_they_are_cut(text, da
 )
 def test_numbered_and_markdown(call, parser, text, items):
     assert call.invoke(parser, text) == items
-    assert call.transform(parser, cut(text)) == [[item] for item in items]
+    assert call.transform(parser, split(text)) == [[item] for item in items]
 
 
 @settings(max_examples=150, deadline=None)
@@ -119,17 +119,17 @@ def test_CVE_2024_58340_no_answer_makes_a_list_slow(text):
         MarkdownListOutputParser(),
         CommaSeparatedListOutputParser(),
     ):
-        started = time.process_time()
+        start = time.process_time()
         parser.parse(text)
-        list(parser.transform(iter(cut(text, 100))))
-        assert time.process_time() - started < 3
+        list(parser.transform(iter(split(text, 100))))
+        assert time.process_time() - start < 3
 
 
 def test_a_pattern_may_be_ones_own(call):
     parser = NumberedListOutputParser(pattern=r"\((\w)\)")
 
     assert call.invoke(parser, "(a) (b)") == ["a", "b"]
-    assert call.transform(parser, cut("(a) (b) (c)")) == [["a"], ["b"], ["c"]]
+    assert call.transform(parser, split("(a) (b) (c)")) == [["a"], ["b"], ["c"]]
 
 
 def test_an_authors_list_parser_writes_parse(call):

@@ -52,11 +52,11 @@ BROKEN = AIMessage(
 )
 
 
-def streamed(arguments: str, size: int = 4) -> list[AIMessageChunk]:
+def stream_call(arguments: str, size: int = 4) -> list[AIMessageChunk]:
     pieces = [arguments[i : i + size] for i in range(0, len(arguments), size)]
     first = {"name": "add", "args": "", "id": "1", "index": 0}
-    rest = [{"name": None, "args": piece, "id": None, "index": 0} for piece in pieces]
-    return [AIMessageChunk("", tool_call_chunks=[chunk]) for chunk in [first, *rest]]
+    remaining_slices = [{"name": None, "args": piece, "id": None, "index": 0} for piece in pieces]
+    return [AIMessageChunk("", tool_call_chunks=[chunk]) for chunk in [first, *remaining_slices]]
 
 
 def test_calls_as_dicts(call):
@@ -97,26 +97,26 @@ def test_calls_as_objects(call):
     with pytest.raises(OutputParserException, match="'halt'"):
         call.invoke(PydanticToolsParser(tools=[add]), CALLS)
     wrong = AIMessage("", tool_calls=[{"name": "add", "args": {"a": "z"}, "id": "1"}])
-    with pytest.raises(OutputParserException, match="do not fit") as caught:
+    with pytest.raises(OutputParserException, match="do not fit") as excinfo:
         call.invoke(parser, wrong)
-    assert caught.value.llm_output == '{"a": "z"}'
+    assert excinfo.value.llm_output == '{"a": "z"}'
 
 
 def test_calls_so_far_stream(call):
     arguments = '{"a": 12, "b": "xyz"}'
 
-    assert call.transform(JsonOutputToolsParser(), streamed(arguments))[-1] == [
+    assert call.transform(JsonOutputToolsParser(), stream_call(arguments))[-1] == [
         {"args": {"a": 12, "b": "xyz"}, "type": "add"}
     ]
     keyed = call.transform(
-        JsonOutputKeyToolsParser(key_name="add", first_tool_only=True), streamed(arguments)
+        JsonOutputKeyToolsParser(key_name="add", first_tool_only=True), stream_call(arguments)
     )
     assert keyed == [{}, {"a": 12}, {"a": 12, "b": ""}, {"a": 12, "b": "xyz"}]
     assert call.transform(
-        PydanticToolsParser(tools=[add], first_tool_only=True), streamed(arguments)
+        PydanticToolsParser(tools=[add], first_tool_only=True), stream_call(arguments)
     ) == [add(a=12)]
     patches = call.transform(
-        JsonOutputToolsParser(diff=True, first_tool_only=True), streamed('{"a": 12}')
+        JsonOutputToolsParser(diff=True, first_tool_only=True), stream_call('{"a": 12}')
     )
     assert patches[-1] == [{"op": "add", "path": "/args/a", "value": 12}]
 
@@ -127,9 +127,9 @@ def test_F_U01_a_call_that_cannot_be_read_is_an_error_not_an_empty_list(call):
         JsonOutputKeyToolsParser(key_name="add"),
         PydanticToolsParser(tools=[add]),
     ):
-        with pytest.raises(OutputParserException, match="cut off") as caught:
+        with pytest.raises(OutputParserException, match="cut off") as excinfo:
             call.invoke(parser, BROKEN)
-        assert caught.value.llm_output == '{"a": '
+        assert excinfo.value.llm_output == '{"a": '
 
 
 def test_text_has_no_calls(call):
@@ -164,9 +164,9 @@ def test_calls_in_openais_form_are_read_strictly_or_as_far_as_they_go():
     ):
         with pytest.raises(OutputParserException):
             parse_tool_call(raw(wrong), strict=strict)
-    with pytest.raises(OutputParserException) as caught:
+    with pytest.raises(OutputParserException) as excinfo:
         parse_tool_calls([raw("{x"), raw("{}"), raw("{y")])
-    assert caught.value.llm_output == "{x\n{y"
+    assert excinfo.value.llm_output == "{x\n{y"
     assert make_invalid_tool_call(raw("{x"), "why")["error"] == "why"
     older = AIMessage("", additional_kwargs={"tool_calls": [raw('{"a": 1}')]})
     assert JsonOutputToolsParser().invoke(older) == [{"args": {"a": 1}, "type": "add"}]
@@ -179,11 +179,11 @@ def test_F_U07_streaming_calls_cost_what_they_are_long():
     def cost(items: int) -> float:
         best = 1e9
         for _ in range(3):
-            chunks = streamed(json.dumps({"items": [{"n": i} for i in range(items)]}), 5)
-            started = time.process_time()
+            chunks = stream_call(json.dumps({"items": [{"n": i} for i in range(items)]}), 5)
+            start = time.process_time()
             for _ in JsonOutputToolsParser().transform(iter(chunks)):
                 pass
-            best = min(best, time.process_time() - started)
+            best = min(best, time.process_time() - start)
         return best
 
     assert cost(400) / cost(100) < 4 * 2.5
@@ -244,9 +244,9 @@ def test_wrong_function_calls_are_typed_errors(call):
         (PydanticOutputFunctionsParser(pydantic_schema=add), cut_off, "do not fit"),
         (PydanticOutputFunctionsParser(pydantic_schema={"other": add}), FUNCTION, "'add'"),
     ]
-    for parser, message, said in cases:
-        with pytest.raises(OutputParserException, match=said) as caught:
+    for parser, message, error_text in cases:
+        with pytest.raises(OutputParserException, match=error_text) as excinfo:
             call.invoke(parser, message)
-        assert caught.value.llm_output is not None
+        assert excinfo.value.llm_output is not None
     with pytest.raises((ValidationError, UsageError), match="args_only"):
         PydanticOutputFunctionsParser(pydantic_schema={"add": add}, args_only=True)

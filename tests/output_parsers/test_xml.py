@@ -19,7 +19,7 @@ from foldline.output_parsers.xml import nested_element
 pytestmark = pytest.mark.timing
 
 
-def cut(text: str, size: int = 4) -> list[str]:
+def split(text: str, size: int = 4) -> list[str]:
     return [text[i : i + size] for i in range(0, len(text), size)]
 
 
@@ -45,15 +45,17 @@ def test_xml_becomes_dicts_and_loses_no_text(call, text, value):
 
     assert call.invoke(parser, text) == value
     for size in (1, 4, 100):
-        pieces = call.transform(parser, cut(text, size))
-        whole = functools.reduce(lambda first, second: first + second, pieces)
-        assert whole == value or value["a"] == []
+        pieces = call.transform(parser, split(text, size))
+        total = functools.reduce(lambda first, second: first + second, pieces)
+        assert total == value or value["a"] == []
 
 
 def test_leaves_stream_as_soon_as_they_are_closed(call):
     text = "<body><title>T</title><items><i>1</i><i>2</i></items></body>"
 
-    assert call.transform(XMLOutputParser(), [AIMessageChunk(piece) for piece in cut(text, 5)]) == [
+    assert call.transform(
+        XMLOutputParser(), [AIMessageChunk(piece) for piece in split(text, 5)]
+    ) == [
         {"body": [{"title": "T"}]},
         {"body": [{"items": [{"i": "1"}]}]},
         {"body": [{"items": [{"i": "2"}]}]},
@@ -83,11 +85,11 @@ def test_leaves_stream_as_soon_as_they_are_closed(call):
     ],
 )
 def test_what_is_no_xml_is_a_typed_error_with_the_answer_kept(call, text):
-    with pytest.raises(OutputParserException) as caught:
+    with pytest.raises(OutputParserException) as excinfo:
         call.invoke(XMLOutputParser(), text)
-    assert caught.value.llm_output == text
+    assert excinfo.value.llm_output == text
     with pytest.raises(OutputParserException):
-        call.transform(XMLOutputParser(), cut(text))
+        call.transform(XMLOutputParser(), split(text))
 
 
 def test_a_second_document_is_refused_where_the_whole_is_read(call):
@@ -112,7 +114,7 @@ def test_CVE_2024_1455_no_entity_is_expanded_and_no_document_type_read(call, tex
     with pytest.raises(OutputParserException):
         call.invoke(XMLOutputParser(), text)
     with pytest.raises(OutputParserException):
-        call.transform(XMLOutputParser(), cut(text))
+        call.transform(XMLOutputParser(), split(text))
 
 
 @pytest.mark.parametrize(
@@ -128,11 +130,11 @@ def test_CVE_2024_1455_no_entity_is_expanded_and_no_document_type_read(call, tex
     ],
 )
 def test_no_answer_makes_xml_slow_or_too_deep(text):
-    for pieces in ([text], cut(text, 50)):
-        started = time.process_time()
+    for pieces in ([text], split(text, 50)):
+        start = time.process_time()
         with pytest.raises(OutputParserException):
             list(XMLOutputParser().transform(iter(pieces)))
-        assert time.process_time() - started < 3
+        assert time.process_time() - start < 3
 
 
 TAGS = st.sampled_from(["a", "b", "long-name", "x:y"])
@@ -187,7 +189,7 @@ def test_an_answer_reads_the_same_however_it_is_cut(parts, size):
             return None
 
     text = "".join(parts)
-    assert read(cut(text, size)) == read([text])
+    assert read(split(text, size)) == read([text])
 
 
 @settings(max_examples=120, deadline=None)

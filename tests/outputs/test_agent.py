@@ -45,8 +45,8 @@ def test_a_finish_shows_what_it_gives_back():
     ],
 )
 def test_they_load_as_they_were_dumped(value):
-    written = dumpd(value)
+    data = dumpd(value)
 
-    assert written["id"][:2] == ["foldline", "agents"]
-    assert load(written) == value
-    assert type(load(written)) is type(value)
+    assert data["id"][:2] == ["foldline", "agents"]
+    assert load(data) == value
+    assert type(load(data)) is type(value)

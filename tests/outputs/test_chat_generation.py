@@ -30,27 +30,27 @@ def test_the_text_is_the_text_of_the_message_whatever_was_given():
 
 
 def test_pieces_add_up():
-    whole = chunk("a", p="1") + chunk("b") + [chunk("c", p="2"), chunk("d")]
+    total = chunk("a", p="1") + chunk("b") + [chunk("c", p="2"), chunk("d")]
 
-    assert isinstance(whole, ChatGenerationChunk)
-    assert (whole.text, whole.message.content) == ("abcd", "abcd")
-    assert whole.generation_info == {"p": "12"}
-    assert whole == merge_chat_generation_chunks(
+    assert isinstance(total, ChatGenerationChunk)
+    assert (total.text, total.message.content) == ("abcd", "abcd")
+    assert total.generation_info == {"p": "12"}
+    assert total == merge_chat_generation_chunks(
         [chunk("a", p="1"), chunk("bc", p="2"), chunk("d")]
     )
 
 
 def test_text_of_interleaved_blocks_is_that_of_the_merged_message():
     first = [{"type": "text", "text": "a", "index": 0}, {"type": "text", "text": "b", "index": 1}]
-    whole = chunk(first) + chunk([{"type": "text", "text": "c", "index": 0}])
+    total = chunk(first) + chunk([{"type": "text", "text": "c", "index": 0}])
 
-    assert whole.text == whole.message.text == "acb"
+    assert total.text == total.message.text == "acb"
 
 
 def test_merging_nothing_gives_nothing_and_one_gives_itself():
-    one = chunk("a")
+    first = chunk("a")
     assert merge_chat_generation_chunks([]) is None
-    assert merge_chat_generation_chunks([one]) is one
+    assert merge_chat_generation_chunks([first]) is first
 
 
 def test_only_pieces_can_be_added():
@@ -63,10 +63,10 @@ def test_adding_many_pieces_is_linear():
     def seconds(count: int) -> float:
         parts = [chunk("word ") for _ in range(count)]
         start = time.perf_counter()
-        whole = parts[0]
+        total = parts[0]
         for part in parts[1:]:
-            whole = whole + part
-        assert len(whole.text) == 5 * count
+            total = total + part
+        assert len(total.text) == 5 * count
         return time.perf_counter() - start
 
     seconds(200)
@@ -95,10 +95,10 @@ def test_a_message_of_a_wrong_type_is_refused():
 def test_tool_calls_survive_a_pydantic_dump():
     generation = ChatGeneration(message=AIMessage("a", tool_calls=[CALL]))
 
-    again = ChatGeneration.model_validate(generation.model_dump())
+    copy = ChatGeneration.model_validate(generation.model_dump())
 
-    assert again == generation
-    assert isinstance(again.message, AIMessage)
+    assert copy == generation
+    assert isinstance(copy.message, AIMessage)
 
 
 @pytest.mark.parametrize(
@@ -110,21 +110,21 @@ def test_tool_calls_survive_a_pydantic_dump():
     ],
 )
 def test_chat_generations_load_as_they_were_dumped(generation):
-    again = load(dumpd(generation))
+    loaded_generation = load(dumpd(generation))
 
-    assert type(again) is type(generation)
-    assert type(again.message) is type(generation.message)
-    assert again == generation
+    assert type(loaded_generation) is type(generation)
+    assert type(loaded_generation.message) is type(generation.message)
+    assert loaded_generation == generation
 
 
 def test_a_piece_made_the_short_way_is_one_that_was_checked():
     quick = ChatGenerationChunk(message=AIMessageChunk(content="hi"))
-    checked = ChatGenerationChunk.model_validate({"message": AIMessageChunk(content="hi")})
-    assert quick == checked
-    assert quick.model_dump() == checked.model_dump()
-    assert repr(quick) == repr(checked)
+    validated = ChatGenerationChunk.model_validate({"message": AIMessageChunk(content="hi")})
+    assert quick == validated
+    assert quick.model_dump() == validated.model_dump()
+    assert repr(quick) == repr(validated)
     fresh = ChatGenerationChunk(message=AIMessageChunk(content="hi"))
     assert (fresh.text, fresh.generation_info, fresh.type) == ("hi", None, "ChatGenerationChunk")
     assert fresh.model_fields_set == {"message"}
-    assert pickle.loads(pickle.dumps(ChatGenerationChunk(message=fresh.message))) == checked
-    assert copy.deepcopy(ChatGenerationChunk(message=fresh.message)) == checked
+    assert pickle.loads(pickle.dumps(ChatGenerationChunk(message=fresh.message))) == validated
+    assert copy.deepcopy(ChatGenerationChunk(message=fresh.message)) == validated

@@ -9,10 +9,10 @@ from foldline.outputs import Generation, GenerationChunk
 
 
 def test_pieces_add_up_to_text_and_merged_info():
-    whole = GenerationChunk(text="a", generation_info={"p": [1]}) + GenerationChunk(
+    total = GenerationChunk(text="a", generation_info={"p": [1]}) + GenerationChunk(
         text="b", generation_info={"p": [2], "stop": "end"}
     )
-    assert whole == GenerationChunk(text="ab", generation_info={"p": [1, 2], "stop": "end"})
+    assert total == GenerationChunk(text="ab", generation_info={"p": [1, 2], "stop": "end"})
 
 
 def test_info_stays_none_where_no_piece_says_anything():
@@ -49,7 +49,7 @@ def test_a_trusted_piece_is_like_any_other():
 def test_generations_load_as_they_were_dumped(cls):
     generation = cls(text="a", generation_info={"lc": 1, "n": float("inf")})
 
-    again = load(dumpd(generation))
+    loaded_generation = load(dumpd(generation))
 
-    assert type(again) is cls
-    assert again == generation
+    assert type(loaded_generation) is cls
+    assert loaded_generation == generation

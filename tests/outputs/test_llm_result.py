@@ -28,10 +28,12 @@ def test_flatten_gives_one_result_per_prompt_and_counts_tokens_once():
 
 
 def test_results_are_compared_by_what_was_said_not_by_who_ran_it():
-    said = [[Generation(text="a")]]
-    assert LLMResult(generations=said, run=[RUN]) == LLMResult(generations=said)
-    assert LLMResult(generations=said) != LLMResult(generations=said, llm_output={"x": 1})
-    assert LLMResult(generations=said) != said
+    generations = [[Generation(text="a")]]
+    assert LLMResult(generations=generations, run=[RUN]) == LLMResult(generations=generations)
+    assert LLMResult(generations=generations) != LLMResult(
+        generations=generations, llm_output={"x": 1}
+    )
+    assert LLMResult(generations=generations) != generations
 
 
 def test_the_kind_of_a_generation_is_kept():
@@ -46,9 +48,9 @@ def test_results_load_as_they_were_dumped():
     generation = ChatGeneration(message=AIMessage("a", id="1"))
     result = LLMResult(generations=[[generation]], llm_output={"lc": 1}, run=[RUN])
 
-    again = loads(dumps(result))
+    loaded_result = loads(dumps(result))
 
-    assert again == result
-    assert again.run == [RUN]
+    assert loaded_result == result
+    assert loaded_result.run == [RUN]
     chat = ChatResult(generations=[generation], llm_output={"a": (1,)})
     assert loads(dumps(chat)) == chat

@@ -55,15 +55,15 @@ def test_good_packages_pass(tmp_path):
     ],
 )
 def test_what_does_not_belong_into_a_wheel_is_named(tmp_path, more, complaint):
-    assert any(complaint in one for one in complaints(write_packages(tmp_path, more)))
+    assert any(complaint in text for text in complaints(write_packages(tmp_path, more)))
 
 
 def test_missing_urls_are_named(tmp_path):
-    found = complaints(
+    messages = complaints(
         write_packages(tmp_path, {}, METADATA.replace("Project-URL: Issues, x\n", ""))
     )
 
-    assert found == ["foldline-1-py3-none-any.whl: the metadata has no URL Issues"]
+    assert messages == ["foldline-1-py3-none-any.whl: the metadata has no URL Issues"]
 
 
 def test_an_empty_folder_says_what_to_do(tmp_path):
@@ -72,18 +72,18 @@ def test_an_empty_folder_says_what_to_do(tmp_path):
 
 @pytest.mark.slow
 def test_the_packages_of_this_repository_pass(tmp_path):
-    ran = subprocess.run(
+    build = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--directory", str(tmp_path)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
+    assert build.returncode == 0, build.stderr
     assert complaints(tmp_path) == []
     files = [str(file) for file in tmp_path.iterdir()]
-    checked = subprocess.run(
+    check = subprocess.run(
         [sys.executable, "-m", "twine", "check", "--strict", *files],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert checked.returncode == 0, checked.stdout
+    assert check.returncode == 0, check.stdout
 
 
 def test_every_extra_says_what_needs_it():
@@ -92,9 +92,9 @@ def test_every_extra_says_what_needs_it():
 
 def test_the_extra_all_has_every_extra_of_users():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    [whole] = project["optional-dependencies"]["all"]
+    [requirement] = project["optional-dependencies"]["all"]
 
-    assert set(whole.partition("[")[2].rstrip("]").split(",")) == set(IMPORTS)
+    assert set(requirement.partition("[")[2].rstrip("]").split(",")) == set(IMPORTS)
 
 
 def test_hooks_before_a_commit_fetch_nothing():

@@ -40,10 +40,10 @@ def test_sentences_are_gathered_by_kind_in_the_order_of_issues(tmp_path):
     for name in ("10.added.md", "2.added.x.md", "3.fixed.md", "README.md"):
         (tmp_path / name).write_text(f"From {name.partition('.')[0]}.")
 
-    gathered = read_fragments(tmp_path)
+    sentences = read_fragments(tmp_path)
 
-    assert gathered["added"] == ["From 2.", "From 10."]
-    assert gathered["fixed"] == ["From 3."]
+    assert sentences["added"] == ["From 2.", "From 10."]
+    assert sentences["fixed"] == ["From 3."]
 
 
 def test_a_kind_that_is_none_is_refused(tmp_path):
@@ -79,11 +79,13 @@ def test_an_empty_kind_has_no_heading():
 
 
 def test_every_sentence_of_ours_is_short():
-    waiting = [one for kind in read_fragments(ROOT / "changelog.d").values() for one in kind]
+    waiting = [
+        sentence for kind in read_fragments(ROOT / "changelog.d").values() for sentence in kind
+    ]
     released = [
         line.removeprefix("- ")
         for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
         if line.startswith("- ")
     ]
 
-    assert [one for one in waiting + released if len(one) > LONGEST] == []
+    assert [sentence for sentence in waiting + released if len(sentence) > LONGEST] == []

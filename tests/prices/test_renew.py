@@ -100,16 +100,16 @@ def test_what_is_written_can_be_loaded(
     file = tmp_path / "prices.json"
 
     renew.write_file(models, "somewhere", "2026-01-01", file)
-    loaded = load_prices(file)
+    loaded_table = load_prices(file)
 
-    assert list(loaded.models) == ["google_genai"]
-    assert (loaded.date, loaded.source) == ("2026-01-01", "somewhere")
-    assert loaded.models["google_genai"]["gemini-x"]["input"] == 1.25
+    assert list(loaded_table.models) == ["google_genai"]
+    assert (loaded_table.date, loaded_table.source) == ("2026-01-01", "somewhere")
+    assert loaded_table.models["google_genai"]["gemini-x"]["input"] == 1.25
 
 
 def test_the_table_of_the_page_is_that_of_the_file(renew: ModuleType) -> None:
     page = renew.PAGE.read_text(encoding="utf-8")
-    shown = renew.table_of(json.loads(renew.FILE.read_text(encoding="utf-8")))
+    table = renew.table_of(json.loads(renew.FILE.read_text(encoding="utf-8")))
 
-    assert renew.page_with(shown, page) == page, "run scripts/prices --docs"
+    assert renew.page_with(table, page) == page, "run scripts/prices --docs"
     assert "| openai | `gpt-5` | 1.25 | 0.125 |" in page

@@ -49,12 +49,12 @@ def _own_prices(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_table_says_its_date_its_source_and_its_unit() -> None:
-    known = price_table()
+    table = price_table()
 
-    assert known.unit == "per million tokens"
-    assert known.currency == "USD"
-    assert known.date > "2026"
-    assert known.source.startswith("litellm ")
+    assert table.unit == "per million tokens"
+    assert table.currency == "USD"
+    assert table.date > "2026"
+    assert table.source.startswith("litellm ")
 
 
 def test_every_price_of_the_table_is_one_per_million_tokens() -> None:
@@ -107,10 +107,10 @@ def test_every_model_of_the_profiles_has_a_price_where_one_is_known() -> None:
     ],
 )
 def test_a_model_is_found_under_its_other_names(provider: str, model: str, same_as: str) -> None:
-    found = find_prices(provider, model)
+    prices = find_prices(provider, model)
 
-    assert found is not None
-    assert found == find_prices(provider, same_as)
+    assert prices is not None
+    assert prices == find_prices(provider, same_as)
 
 
 @pytest.mark.parametrize(

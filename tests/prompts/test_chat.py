@@ -118,7 +118,7 @@ def test_a_placeholder_does_not_hand_out_the_callers_list():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "error_text"),
     [
         ([("bob", "{a}")], "bob"),
         ([("tool", "{a}")], "type: tool"),
@@ -132,8 +132,8 @@ def test_a_placeholder_does_not_hand_out_the_callers_list():
         ("text", "from_template"),
     ],
 )
-def test_what_is_no_message_says_what_it_should_have_been(wrong, said):
-    with pytest.raises(UsageError, match=said):
+def test_what_is_no_message_says_what_it_should_have_been(wrong, error_text):
+    with pytest.raises(UsageError, match=error_text):
         ChatPromptTemplate(wrong)
 
 
@@ -160,10 +160,10 @@ def test_prompts_add_up_with_prompts_texts_messages_lists_and_keep_what_was_give
         + ("system", "{w}")
         + PromptTemplate.from_template("{v}")
     )
-    whole = more + ChatPromptTemplate([("human", "{b}")]).partial(b="B")
+    prompt = more + ChatPromptTemplate([("human", "{b}")]).partial(b="B")
 
-    assert whole.input_variables == ["v", "w", "y", "z"]
-    assert [m.content for m in whole.format_messages(v=1, w=2, y=3, z=4)] == [
+    assert prompt.input_variables == ["v", "w", "y", "z"]
+    assert [m.content for m in prompt.format_messages(v=1, w=2, y=3, z=4)] == [
         "A",
         "x3",
         "k",
@@ -233,9 +233,9 @@ def test_pretty_repr_shows_every_message_under_its_title(capsys):
     prompt = ChatPromptTemplate([("system", "You {a}"), MessagesPlaceholder("h"), AIMessage("x")])
     prompt.pretty_print()
 
-    shown = capsys.readouterr().out
+    output = capsys.readouterr().out
     for part in ("System Message", "You {a}", "Messages Placeholder", "{h}", "Ai Message"):
-        assert part in shown
+        assert part in output
     assert "\x1b[" in prompt.pretty_repr(html=True)
 
 

@@ -114,13 +114,13 @@ def test_few_shot_between_two_prompts(call):
         )
 
 
-@pytest.mark.parametrize("given", [{}, {"examples": [], "example_selector": Named()}])
-def test_examples_or_a_selector_not_none_and_not_both(given):
+@pytest.mark.parametrize("settings", [{}, {"examples": [], "example_selector": Named()}])
+def test_examples_or_a_selector_not_none_and_not_both(settings):
     with pytest.raises(ValidationError, match="example"):
-        FewShotPromptTemplate(example_prompt=PAIR, suffix="x", **given)
+        FewShotPromptTemplate(example_prompt=PAIR, suffix="x", **settings)
     with pytest.raises(ValidationError, match="example"):
         FewShotChatMessagePromptTemplate(
-            example_prompt=ChatPromptTemplate([("human", "x")]), **given
+            example_prompt=ChatPromptTemplate([("human", "x")]), **settings
         )
 
 

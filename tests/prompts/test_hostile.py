@@ -70,10 +70,10 @@ def test_F_P01_CVE_2026_40087_a_template_set_behind_the_checks_is_refused_when_f
     built = PromptTemplate.model_construct(
         template=template, template_format="f-string", input_variables=[], partial_variables={}
     )
-    copied = prompt.model_copy(update={"template": template})
+    copied_prompt = prompt.model_copy(update={"template": template})
     prompt.__dict__["template"] = template
 
-    for hostile in (prompt, built, copied):
+    for hostile in (prompt, built, copied_prompt):
         with pytest.raises(TemplateError):
             hostile.format(a=Secret(), b=1, secret=1)
         with pytest.raises(TemplateError):
@@ -195,8 +195,8 @@ def test_CVE_2026_42203_jinja2_reaches_no_attribute_no_code_no_file(template):
 
     for value in (Secret(), key):
         try:
-            shown = jinja2_formatter(template, x=value)
+            text = jinja2_formatter(template, x=value)
         except (SecurityError, TemplateError):
             continue
-        assert "hunter2" not in shown
-        assert "class" not in shown
+        assert "hunter2" not in text
+        assert "class" not in text

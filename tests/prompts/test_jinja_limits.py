@@ -67,7 +67,7 @@ HOSTILE = {
 def test_a_template_that_loops_or_grows_is_stopped(name, monkeypatch):
     monkeypatch.setattr("foldline.prompts._jinja_limits.MAX_SECONDS", 2.0)
     tracemalloc.start()
-    begun = time.thread_time()
+    start = time.thread_time()
     try:
         with pytest.raises(FoldlineError, match="jinja2"):
             PromptTemplate.from_template(HOSTILE[name], template_format="jinja2").format(q="q", n=1)
@@ -76,7 +76,7 @@ def test_a_template_that_loops_or_grows_is_stopped(name, monkeypatch):
         tracemalloc.stop()
 
     assert peak < 400_000_000
-    assert time.thread_time() - begun < 30
+    assert time.thread_time() - start < 30
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,12 @@ def test_a_template_that_loops_or_grows_is_stopped(name, monkeypatch):
     ],
 )
 def test_templates_of_usual_size_are_filled_in(template, text):
-    made = PromptTemplate.from_template(template, template_format="jinja2")
+    prompt = PromptTemplate.from_template(template, template_format="jinja2")
 
-    assert made.format(q=["a", "b"]) == text
+    assert prompt.format(q=["a", "b"]) == text
 
 
 def test_a_document_of_several_megabytes_is_filled_in():
-    made = PromptTemplate.from_template("{{ document }}", template_format="jinja2")
+    prompt = PromptTemplate.from_template("{{ document }}", template_format="jinja2")
 
-    assert len(made.format(document="x" * 8_000_000)) == 8_000_000
+    assert len(prompt.format(document="x" * 8_000_000)) == 8_000_000

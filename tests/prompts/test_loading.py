@@ -87,9 +87,9 @@ def test_a_prompt_names_files_beside_it(tmp_path):
     }
     write(tmp_path, "a/shots.json", shots)
 
-    loaded = load_prompt("a/p.json", root=tmp_path)
-    assert loaded.format(name="Bob") == "Hello Bob"
-    assert isinstance(loaded.output_parser, StrOutputParser)
+    prompt = load_prompt("a/p.json", root=tmp_path)
+    assert prompt.format(name="Bob") == "Hello Bob"
+    assert isinstance(prompt.output_parser, StrOutputParser)
     assert load_prompt(tmp_path / "a" / "shots.json").format(name="Bob") == "1=2\n\nHello Bob"
     assert (
         load_prompt_from_config({"template_path": "a/t.txt"}, root=tmp_path).format(name="x")

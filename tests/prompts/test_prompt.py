@@ -47,12 +47,12 @@ def test_a_prompt_is_a_runnable_that_gives_a_prompt_value(call):
 def test_a_missing_variable_is_named_with_what_was_given_and_how_to_write_braces(call):
     prompt = PromptTemplate.from_template("{a} {b}")
 
-    with pytest.raises(KeyError) as caught:
+    with pytest.raises(KeyError) as excinfo:
         call.invoke(prompt, {"b": 1, "c": 2})
 
-    assert isinstance(caught.value, FoldlineError)
+    assert isinstance(excinfo.value, FoldlineError)
     for part in ("PromptTemplate", "{'a'}", "['b', 'c']", "{{a}}"):
-        assert part in str(caught.value)
+        assert part in str(excinfo.value)
 
 
 def test_format_names_a_missing_variable_too():
@@ -66,11 +66,11 @@ def test_extra_variables_are_ignored(call):
 
 @pytest.mark.parametrize("template", ["{a}{b}", "nothing"])
 def test_text_for_a_prompt_of_several_variables_is_a_typed_type_error(call, template):
-    with pytest.raises(PromptInputError, match="mapping") as caught:
+    with pytest.raises(PromptInputError, match="mapping") as excinfo:
         call.invoke(PromptTemplate.from_template(template), "text")
 
-    assert isinstance(caught.value, TypeError)
-    assert isinstance(caught.value, UsageError)
+    assert isinstance(excinfo.value, TypeError)
+    assert isinstance(excinfo.value, UsageError)
 
 
 def test_values_are_written_as_format_writes_them():
@@ -111,19 +111,19 @@ def test_a_variable_may_not_be_named_stop(wrong):
 
 
 def test_templates_add_up_with_text_and_with_each_other():
-    both = (
+    prompt = (
         PromptTemplate.from_template("{a}")
         + " and {b}"
         + PromptTemplate.from_template("{c}").partial(c="!")
     )
 
-    assert both.format(a=1, b=2) == "1 and 2!"
+    assert prompt.format(a=1, b=2) == "1 and 2!"
     with pytest.raises(UsageError, match="different formats"):
-        both + PromptTemplate.from_template("{{x}}", template_format="mustache")
+        prompt + PromptTemplate.from_template("{{x}}", template_format="mustache")
     with pytest.raises(UsageError, match=r"\['c'\]"):
-        both + PromptTemplate.from_template("{c}").partial(c="?")
+        prompt + PromptTemplate.from_template("{c}").partial(c="?")
     with pytest.raises(TypeError):
-        both + 1
+        prompt + 1
 
 
 def test_from_examples_puts_them_between_prefix_and_suffix():
@@ -155,10 +155,10 @@ def test_mustache_knows_sections_dots_and_lists_and_escapes_nothing():
     )
 
     assert prompt.input_variables == ["items", "name", "user"]
-    filled = prompt.format(
+    text = prompt.format(
         name="<A & B>", items=[{"label": "x"}, {"label": "{{name}}"}], user={"age": 3}
     )
-    assert filled == "<A & B> [x][{{name}}]3"
+    assert text == "<A & B> [x][{{name}}]3"
 
 
 def test_a_mustache_prompt_has_a_schema_of_what_it_takes():
@@ -185,10 +185,10 @@ def test_a_changed_template_is_checked_again_when_formatting():
 
     prompt.template = "{b}"
     assert prompt.format(b="2") == "2"
-    copied = prompt.model_copy(update={"template": "{c}"})
-    assert copied.format(c="3") == "3"
-    copied.template_format = "mustache"
-    assert copied.format(c="3") == "{c}"
+    copied_prompt = prompt.model_copy(update={"template": "{c}"})
+    assert copied_prompt.format(c="3") == "3"
+    copied_prompt.template_format = "mustache"
+    assert copied_prompt.format(c="3") == "{c}"
 
 
 def test_prompts_survive_pickling_dumping_and_comparing():

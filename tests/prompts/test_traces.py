@@ -36,53 +36,53 @@ class Heard(Recorder):
     ],
 )
 def test_a_prompt_is_told_as_a_run_of_the_kind_prompt(call, prompt, name):
-    heard = Heard()
-    call.invoke(prompt, {"q": 1}, {"callbacks": [heard]})
+    recorder = Heard()
+    call.invoke(prompt, {"q": 1}, {"callbacks": [recorder]})
 
-    (run,) = heard.started.values()
+    (run,) = recorder.started.values()
     assert (run["name"], run["run_type"], run["inputs"]) == (name, "prompt", {"q": 1})
-    assert heard.serialized["name"] == name
+    assert recorder.serialized["name"] == name
     assert loads(dumps(prompt)) == prompt
-    heard.check()
+    recorder.check()
 
 
 def test_tags_and_metadata_of_a_prompt_are_those_of_its_runs(call):
-    heard = Heard()
+    recorder = Heard()
     prompt = PromptTemplate.from_template("{q}", tags=["t"], metadata={"a": 1})
     for run in (call.invoke, call.stream):
-        run(prompt, {"q": 1}, {"callbacks": [heard], "tags": ["u"], "metadata": {"b": 2}})
+        run(prompt, {"q": 1}, {"callbacks": [recorder], "tags": ["u"], "metadata": {"b": 2}})
 
-    for run in heard.started.values():
+    for run in recorder.started.values():
         assert run["tags"] == ["u", "t"]
         assert run["metadata"] == {"a": 1, "b": 2}
 
 
 def test_a_prompt_that_fails_is_told_as_an_error(call):
-    heard = Heard()
+    recorder = Heard()
     with pytest.raises(KeyError):
-        call.invoke(ChatPromptTemplate.from_template("{q}"), {"z": 1}, {"callbacks": [heard]})
+        call.invoke(ChatPromptTemplate.from_template("{q}"), {"z": 1}, {"callbacks": [recorder]})
 
-    assert heard.endings() == {"ChatPromptTemplate": "error"}
+    assert recorder.endings() == {"ChatPromptTemplate": "error"}
 
 
 def test_a_chain_tells_prompt_and_parser_in_their_order(call):
-    heard = Heard()
+    recorder = Heard()
     chain = (
         PromptTemplate.from_template("[{q}]")
         | RunnableLambda(lambda value: value.text)
         | JsonOutputParser()
     )
     for run in (call.invoke, call.stream):
-        assert run(chain, {"q": 1}, {"callbacks": [heard]}) in ([1], [[1]])
+        assert run(chain, {"q": 1}, {"callbacks": [recorder]}) in ([1], [[1]])
 
-    kinds = [(run["name"], run.get("run_type")) for run in heard.started.values()]
+    kinds = [(run["name"], run.get("run_type")) for run in recorder.started.values()]
     assert kinds[:4] == [
         ("RunnableSequence", None),
         ("PromptTemplate", "prompt"),
         ("RunnableLambda", None),
         ("JsonOutputParser", "parser"),
     ]
-    heard.check()
+    recorder.check()
 
 
 class Model(Runnable[Any, Any]):
@@ -104,8 +104,8 @@ def test_a_structured_prompt_asks_the_model_for_its_schema(call):
     assert call.invoke(piped, {"a": 1}) == "Human: 1"
     assert loads(dumps(prompt)) == prompt
     assert call.invoke(prompt.partial(a=2) | Model(), {})[0] == "Human: 2"
-    made = StructuredPrompt.from_messages_and_schema([("human", "x")], schema)
-    assert call.invoke(made, {}).to_string() == "Human: x"
+    structured_prompt = StructuredPrompt.from_messages_and_schema([("human", "x")], schema)
+    assert call.invoke(structured_prompt, {}).to_string() == "Human: x"
 
 
 def test_a_structured_prompt_needs_a_schema_and_a_model():

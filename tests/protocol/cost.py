@@ -12,9 +12,9 @@ def cpu_seconds(action: Callable[[], object]) -> float:
     gc.collect()
     gc.disable()
     try:
-        started = time.process_time()
+        start = time.process_time()
         action()
-        return time.process_time() - started
+        return time.process_time() - start
     finally:
         gc.enable()
 

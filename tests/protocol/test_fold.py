@@ -354,12 +354,12 @@ def test_T62_mutating_an_event_or_a_snapshot_harms_nobody():
     first.metadata["m"].append(3)
     first.usage["input_tokens"] = 3
 
-    again = builder.result()
-    assert again.blocks == [
+    second_result = builder.result()
+    assert second_result.blocks == [
         {"type": "text", "extras": {"a": [1]}, "annotations": [{"type": "citation"}]},
         {"type": "non_standard", "value": {"v": [1]}},
     ]
-    assert (again.usage, again.metadata["m"]) == ({"input_tokens": 1}, [])
+    assert (second_result.usage, second_result.metadata["m"]) == ({"input_tokens": 1}, [])
 
 
 def test_a_chunk_in_a_finish_is_promoted_all_the_same():
@@ -405,8 +405,10 @@ def test_E8_what_fits_a_limit_exactly_is_taken():
     limits = FoldLimits(blocks=2, tool_args=5, message=9)
     builder = fed(START, begin(0), text("1234"), text("56789"), begin(1), limits=limits)
     assert builder.blocks(partial=True)[0]["text"] == "123456789"
-    called = fed(START, begin(**CALL), args("123"), args("45"), limits=FoldLimits(tool_args=5))
-    assert called.block(0, partial=True)["args"] == "12345"
+    call_builder = fed(
+        START, begin(**CALL), args("123"), args("45"), limits=FoldLimits(tool_args=5)
+    )
+    assert call_builder.block(0, partial=True)["args"] == "12345"
 
 
 @pytest.mark.parametrize("before", [[START], [begin()]], ids=["a start", "a block"])
@@ -429,15 +431,15 @@ def test_a_block_that_contains_itself_is_a_typed_error():
 
 @given(event_streams(), st.data())
 def test_E2_partial_text_is_a_prefix_of_the_true_text(events, data):
-    cut = data.draw(st.integers(0, len(events)))
+    place = data.draw(st.integers(0, len(events)))
 
-    whole = fold(events)
-    part = fed(*events[:cut]).result(partial=True)
+    full_message = fold(events)
+    part = fed(*events[:place]).result(partial=True)
 
-    assert len(part.blocks) <= len(whole.blocks)
-    for some, all_ in zip(part.blocks, whole.blocks, strict=False):
+    assert len(part.blocks) <= len(full_message.blocks)
+    for partial_block, all_ in zip(part.blocks, full_message.blocks, strict=False):
         for field in ("text", "reasoning"):
-            assert str(all_.get(field, "")).startswith(some.get(field, ""))
+            assert str(all_.get(field, "")).startswith(partial_block.get(field, ""))
 
 
 @given(event_streams())
@@ -486,7 +488,7 @@ LOST = text("x", index=7)
 
 
 @pytest.mark.parametrize(
-    ("more", "goes_on", "taken"),
+    ("more", "goes_on", "accepted"),
     [
         ([], True, 4),
         ([done(type="text", text="ab")], True, 5),
@@ -496,10 +498,12 @@ LOST = text("x", index=7)
     ],
     ids=["open", "block ended", "finished", "an error is told", "an event has no place"],
 )
-def test_feeding_all_says_how_many_events_were_taken_and_whether_it_goes_on(more, goes_on, taken):
+def test_feeding_all_says_how_many_events_were_taken_and_whether_it_goes_on(
+    more, goes_on, accepted
+):
     builder = MessageBuilder()
 
     assert builder.feed_all([START, begin(text=""), text("a"), text("b"), *more]) is goes_on
-    assert builder.accepted_count == taken
+    assert builder.accepted_count == accepted
     assert (builder.error is not None) is (BROKEN in more)
     assert (builder.fault is not None) is (LOST in more)

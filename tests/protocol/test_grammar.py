@@ -74,10 +74,10 @@ def test_a_reset_takes_back_what_was_said_and_the_message_begins_again():
     block = {"event": "content-block-start", "index": 0, "content": {"type": "text", "text": ""}}
     reset = {"event": "message-reset", "id": "m", "attempt": 1, "reason": "cut"}
     done = {"event": "content-block-finish", "index": 0, "content": {"type": "text", "text": ""}}
-    whole = [start, block, done, {"event": "message-finish"}]
-    assert_valid_event_stream([start, block, reset, *whole])
-    assert [found.rule for found in check([start, block, reset, *whole[1:]])] == ["V1"]
-    assert check([start, {**reset, "attempt": "1"}, *whole])[0].rule == "V7"
+    repetition = [start, block, done, {"event": "message-finish"}]
+    assert_valid_event_stream([start, block, reset, *repetition])
+    assert [violation.rule for violation in check([start, block, reset, *repetition[1:]])] == ["V1"]
+    assert check([start, {**reset, "attempt": "1"}, *repetition])[0].rule == "V7"
 
 
 def test_the_stream_of_these_tests_is_valid():
@@ -370,13 +370,13 @@ def test_V19_a_server_result_without_its_call():
 
 
 def message_of(events):
-    folded = fold(events)
+    result = fold(events)
     return StandIn(
-        content_blocks=folded.blocks,
-        id=folded.id,
-        response_metadata={**folded.metadata, "output_version": "v1"},
-        usage_metadata=folded.usage,
-        finish_reason=folded.finish_reason,
+        content_blocks=result.blocks,
+        id=result.id,
+        response_metadata={**result.metadata, "output_version": "v1"},
+        usage_metadata=result.usage,
+        finish_reason=result.finish_reason,
     )
 
 
@@ -416,9 +416,9 @@ def test_V20_a_stream_that_is_too_large_to_fold():
 
 
 def test_the_error_names_the_rule_and_the_place():
-    with pytest.raises(MalformedStreamError, match=r"^V3: the stream ends without") as caught:
+    with pytest.raises(MalformedStreamError, match=r"^V3: the stream ends without") as excinfo:
         assert_valid_event_stream(stream()[:-1])
-    assert caught.value.code == "V3"
+    assert excinfo.value.code == "V3"
 
     with pytest.raises(MalformedStreamError, match=r"^V5: event 1: .* \(and \d+ more\)$"):
         assert_valid_event_stream([stream()[0], *stream()[2:]])

@@ -72,7 +72,7 @@ def test_V11_a_block_delta_that_sets_the_text_replaces_what_was_before_it():
 
 
 @pytest.mark.parametrize(
-    ("said", "args"),
+    ("arguments", "args"),
     [
         ('{"a": true}', {"a": 1}),
         ('{"a": 1}', {"a": True}),
@@ -82,15 +82,15 @@ def test_V11_a_block_delta_that_sets_the_text_replaces_what_was_before_it():
         ('{"a": [1]}', {"a": [1, 2]}),
     ],
 )
-def test_V12_arguments_are_compared_as_json(said, args):
-    assert rules(call_events(args_slice(said), args=args)) == ["V12"]
+def test_V12_arguments_are_compared_as_json(arguments, args):
+    assert rules(call_events(args_slice(arguments), args=args)) == ["V12"]
 
 
 @pytest.mark.parametrize(
-    ("said", "args"), [('{"a": true}', {"a": True}), ('{"a": 1.0}', {"a": 1}), ("", {})]
+    ("arguments", "args"), [('{"a": true}', {"a": True}), ('{"a": 1.0}', {"a": 1}), ("", {})]
 )
-def test_V12_the_same_json_is_the_same(said, args):
-    assert rules(call_events(args_slice(said), args=args)) == []
+def test_V12_the_same_json_is_the_same(arguments, args):
+    assert rules(call_events(args_slice(arguments), args=args)) == []
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ pieces = (
 extras = st.sampled_from([None, {}, {"s": "1"}, {"n": {"a": [1]}}])
 
 
-def said(method, *arguments, **named):
-    return st.tuples(st.just(method), st.tuples(*arguments), st.fixed_dictionaries(named))
+def step(method, *arguments, **keywords):
+    return st.tuples(st.just(method), st.tuples(*arguments), st.fixed_dictionaries(keywords))
 
 
 blocks = st.fixed_dictionaries(
@@ -45,9 +45,9 @@ blocks = st.fixed_dictionaries(
     },
 )
 steps = st.one_of(
-    said("text", pieces, key=keys, id=some_ids),
-    said("reasoning", pieces, key=keys, id=some_ids, extras=extras),
-    said(
+    step("text", pieces, key=keys, id=some_ids),
+    step("reasoning", pieces, key=keys, id=some_ids, extras=extras),
+    step(
         "tool_call",
         key=keys,
         id=some_ids,
@@ -56,12 +56,12 @@ steps = st.one_of(
         extras=extras,
         server=st.booleans(),
     ),
-    said("data", st.sampled_from(["", "AA"]), key=keys, id=some_ids),
-    said("block", blocks),
-    said("block", blocks.filter(lambda block: "value" in block), is_complete=st.just(True)),
-    said("close", keys),
-    said("fields", st.just({"extras": {"late": 1}}), keys),
-    said("usage", st.just({"input_tokens": 1})),
+    step("data", st.sampled_from(["", "AA"]), key=keys, id=some_ids),
+    step("block", blocks),
+    step("block", blocks.filter(lambda block: "value" in block), is_complete=st.just(True)),
+    step("close", keys),
+    step("fields", st.just({"extras": {"late": 1}}), keys),
+    step("usage", st.just({"input_tokens": 1})),
 )
 
 
@@ -69,19 +69,21 @@ def test_V13_a_block_that_is_no_call_keeps_the_name_it_began_with():
     writer = EventWriter()
     writer.block({"type": "text", "name": "g", "text": "a"})
     writer.block({"type": "text", "name": "f", "text": "b"})
-    finished = next(one for one in writer.finish() if one["event"] == "content-block-finish")
-    assert finished["content"]["name"] == "g"
+    finish_event = next(
+        event for event in writer.finish() if event["event"] == "content-block-finish"
+    )
+    assert finish_event["content"]["name"] == "g"
 
 
 @pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(steps, max_size=12), st.booleans())
-def test_F_T15_whatever_is_said_the_events_are_well_formed(said, fails):
+def test_F_T15_whatever_is_said_the_events_are_well_formed(script, fails):
     writer = EventWriter()
     events = []
-    for method, arguments, named in said:
+    for method, arguments, keywords in script:
         try:
-            events += getattr(writer, method)(*arguments, **named)
+            events += getattr(writer, method)(*arguments, **keywords)
         except FoldlineError:
             events += writer.error("malformed")
             break
@@ -92,17 +94,17 @@ def test_F_T15_whatever_is_said_the_events_are_well_formed(said, fails):
 
 
 @given(st.lists(st.tuples(st.sampled_from(["text", "reasoning"]), keys, some_ids), max_size=10))
-def test_every_piece_that_is_said_is_in_the_message(said):
+def test_every_piece_that_is_said_is_in_the_message(script):
     writer = EventWriter()
     events = []
-    for number, (kind, key, id) in enumerate(said):
+    for number, (kind, key, id) in enumerate(script):
         events += getattr(writer, kind)(f"<{number}>", key=key, id=id)
     events += writer.finish()
 
     assert_valid_event_stream(events)
-    whole = [block.get("text") or block.get("reasoning") for block in fold(events).blocks]
-    found = [int(number) for text in whole for number in text.strip("<>").split("><")]
-    assert sorted(found) == list(range(len(said)))
+    texts = [block.get("text") or block.get("reasoning") for block in fold(events).blocks]
+    numbers = [int(number) for text in texts for number in text.strip("<>").split("><")]
+    assert sorted(numbers) == list(range(len(script)))
 
 
 def test_indexes_are_spelled_in_one_way():

@@ -25,15 +25,15 @@ from foldline.protocol import blocks as block_types
 from tests.strategies import citations, ids, json_objects, names, texts
 
 
-def merged(*parts):
-    whole = {}
+def merge_parts(*parts):
+    block = {}
     for part in parts:
-        merge_block(whole, part)
-    return whole
+        merge_block(block, part)
+    return block
 
 
 def test_text_is_appended_and_the_type_stays():
-    assert merged({"type": "text", "text": "a"}, {"type": "text", "text": "b"}) == {
+    assert merge_parts({"type": "text", "text": "a"}, {"type": "text", "text": "b"}) == {
         "type": "text",
         "text": "ab",
     }
@@ -42,7 +42,7 @@ def test_text_is_appended_and_the_type_stays():
 def test_T14_citations_in_separate_parts_are_both_kept():
     first, second = {"type": "citation", "url": "a"}, {"type": "citation", "url": "b"}
 
-    block = merged(
+    block = merge_parts(
         {"type": "text", "text": "x", "annotations": [first]},
         {"type": "text", "annotations": [second]},
     )
@@ -51,14 +51,14 @@ def test_T14_citations_in_separate_parts_are_both_kept():
 
 
 def test_T17_a_signature_in_two_parts_is_merged():
-    block = merged({"extras": {"signature": "ab", "kept": 1}}, {"extras": {"signature": "cd"}})
+    block = merge_parts({"extras": {"signature": "ab", "kept": 1}}, {"extras": {"signature": "cd"}})
 
     assert block["extras"] == {"signature": "abcd", "kept": 1}
 
 
 @pytest.mark.parametrize("nothing", ["", None])
 def test_T22_an_empty_id_or_name_never_overwrites(nothing):
-    block = merged(
+    block = merge_parts(
         {"type": "tool_call_chunk", "id": "c1", "name": "look", "args": "{"},
         {"type": "tool_call_chunk", "id": nothing, "name": nothing, "args": "}"},
     )
@@ -67,14 +67,14 @@ def test_T22_an_empty_id_or_name_never_overwrites(nothing):
 
 
 def test_an_empty_id_gives_way_to_a_later_one():
-    assert merged({"id": ""}, {"id": "c1"}) == {"id": "c1"}
-    assert merged({"id": None}, {"id": "c1"}) == {"id": "c1"}
+    assert merge_parts({"id": ""}, {"id": "c1"}) == {"id": "c1"}
+    assert merge_parts({"id": None}, {"id": "c1"}) == {"id": "c1"}
 
 
 def test_ids_and_names_of_models_in_extras_are_never_doubled():
     extras = {"item_id": "i1", "model_name": "m", "status": "done", "note": "a"}
 
-    block = merged({"extras": extras}, {"extras": extras})
+    block = merge_parts({"extras": extras}, {"extras": extras})
 
     assert block["extras"] == {"item_id": "i1", "model_name": "m", "status": "done", "note": "aa"}
 
@@ -98,16 +98,16 @@ def test_a_part_is_left_alone_and_not_shared():
     part = {"type": "text", "extras": {"list": [1]}}
     before = deepcopy(part)
 
-    block = merged(part, {"extras": {"list": [2]}})
+    block = merge_parts(part, {"extras": {"list": [2]}})
     block["extras"]["list"].append(3)
 
     assert part == before
 
 
 def test_what_cannot_be_combined_is_replaced():
-    assert merged({"annotations": [1]}, {"annotations": {"a": 1}}) == {"annotations": {"a": 1}}
-    assert merged({"args": "{"}, {"args": {"a": 1}}) == {"args": {"a": 1}}
-    assert merged({"extras": {"a": 1}}, {"extras": "x"}) == {"extras": "x"}
+    assert merge_parts({"annotations": [1]}, {"annotations": {"a": 1}}) == {"annotations": {"a": 1}}
+    assert merge_parts({"args": "{"}, {"args": {"a": 1}}) == {"args": {"a": 1}}
+    assert merge_parts({"extras": {"a": 1}}, {"extras": "x"}) == {"extras": "x"}
 
 
 def test_items_of_lists_with_the_same_index_are_one_item():
@@ -168,7 +168,7 @@ def test_T63_T64_metadata_takes_the_last_that_says_something_and_joins_no_text()
 
 
 def test_every_declared_field_of_every_block_has_a_rule():
-    declared = {
+    fields = {
         field
         for name in dir(block_types)
         if isinstance(thing := getattr(block_types, name), type)
@@ -176,7 +176,7 @@ def test_every_declared_field_of_every_block_has_a_rule():
         for field in thing.__annotations__
     }
 
-    assert declared <= set(RULES)
+    assert fields <= set(RULES)
     assert len(BLOCK_TYPES) == 14
 
 
@@ -187,7 +187,7 @@ def test_a_value_that_contains_itself_is_a_typed_error():
     with pytest.raises(LimitExceededError, match="contains itself"):
         copy_json(knot)
     with pytest.raises(LimitExceededError):
-        merged({"type": "non_standard", "value": {"a": knot}})
+        merge_parts({"type": "non_standard", "value": {"a": knot}})
 
 
 parts = st.fixed_dictionaries(
@@ -213,7 +213,7 @@ parts = st.fixed_dictionaries(
 
 @given(parts, parts, parts)
 def test_merging_blocks_is_associative(a, b, c):
-    assert merged(merged(a, b), c) == merged(a, merged(b, c))
+    assert merge_parts(merge_parts(a, b), c) == merge_parts(a, merge_parts(b, c))
 
 
 usages = st.dictionaries(names, st.integers(0, 9), max_size=3) | st.fixed_dictionaries(

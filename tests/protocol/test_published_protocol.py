@@ -130,21 +130,29 @@ def is_required(annotation: str) -> bool:
 
 @pytest.mark.parametrize("name", SAME)
 def test_fields_are_theirs_and_the_listed_additions(name):
-    theirs, ours = annotations_of(getattr(published, name)), annotations_of(SAME[name])
+    published_fields, our_fields = (
+        annotations_of(getattr(published, name)),
+        annotations_of(SAME[name]),
+    )
 
-    assert set(theirs) - set(ours) == set()
-    assert set(ours) - set(theirs) == {field for type_, field in ADDED if type_ == name}
+    assert set(published_fields) - set(our_fields) == set()
+    assert set(our_fields) - set(published_fields) == {
+        field for type_, field in ADDED if type_ == name
+    }
 
 
 @pytest.mark.parametrize("name", SAME)
 def test_the_same_fields_are_required(name):
-    theirs, ours = annotations_of(getattr(published, name)), annotations_of(SAME[name])
+    published_fields, our_fields = (
+        annotations_of(getattr(published, name)),
+        annotations_of(SAME[name]),
+    )
     total = getattr(SAME[name], "__total__", True)
 
     differ = {
         field
-        for field in theirs
-        if is_required(theirs[field]) != (is_required(ours[field]) and total)
+        for field in published_fields
+        if is_required(published_fields[field]) != (is_required(our_fields[field]) and total)
     }
 
     assert differ == {field for type_, field in REQUIRED_DIFFERS if type_ == name}
@@ -152,19 +160,23 @@ def test_the_same_fields_are_required(name):
 
 @pytest.mark.parametrize("name", SAME)
 def test_tags_and_other_literals_are_theirs(name):
-    theirs, ours = annotations_of(getattr(published, name)), annotations_of(SAME[name])
+    published_fields, our_fields = (
+        annotations_of(getattr(published, name)),
+        annotations_of(SAME[name]),
+    )
 
     differ = {
         field
-        for field in theirs
-        if literals(expanded(field, theirs[field])) != literals(expanded(field, ours[field]))
+        for field in published_fields
+        if literals(expanded(field, published_fields[field]))
+        != literals(expanded(field, our_fields[field]))
     }
 
     assert differ == {field for type_, field in VALUES_DIFFER if type_ == name}
 
 
 @pytest.mark.parametrize(
-    ("theirs", "ours"),
+    ("published_union", "our_union"),
     [
         (published.ContentBlock, blocks.ContentBlock),
         (published.FinalizedContentBlock, blocks.FinalizedContentBlock),
@@ -172,15 +184,15 @@ def test_tags_and_other_literals_are_theirs(name):
         (published.MessagesData, events.Event),
     ],
 )
-def test_unions_have_the_same_members_but_for_those_listed(theirs, ours):
-    known = {SAME[member.__name__] for member in get_args(theirs)}
+def test_unions_have_the_same_members_but_for_those_listed(published_union, our_union):
+    members = {SAME[member.__name__] for member in get_args(published_union)}
 
-    assert known <= set(get_args(ours))
-    assert {member.__name__ for member in set(get_args(ours)) - known} <= set(ONLY_OURS)
+    assert members <= set(get_args(our_union))
+    assert {member.__name__ for member in set(get_args(our_union)) - members} <= set(ONLY_OURS)
 
 
 def test_every_published_type_about_messages_is_compared_or_listed():
-    found = {
+    names = {
         name
         for name, thing in vars(published).items()
         if CONCERNS_MESSAGES.search(name)
@@ -190,7 +202,7 @@ def test_every_published_type_about_messages_is_compared_or_listed():
         and hasattr(thing, "__annotations__")
     }
 
-    assert found - set(SAME) == set(ONLY_THEIRS)
+    assert names - set(SAME) == set(ONLY_THEIRS)
 
 
 def test_every_difference_has_its_reason_in_words():
@@ -205,7 +217,7 @@ def test_what_the_writer_sends_fits_the_published_types():
     from foldline.protocol import EventWriter
 
     writer = EventWriter(id="msg_1", metadata={"provider": "acme", "model": "anvil-1"})
-    said = [
+    events = [
         *writer.text("a", annotations=[{"type": "citation", "url": "u"}]),
         *writer.reasoning("r"),
         *writer.tool_call(id="c", name="f", args="{}"),
@@ -220,7 +232,7 @@ def test_what_the_writer_sends_fits_the_published_types():
         "message-finish": published.MessageFinishData,
     }
 
-    for event in said:
+    for event in events:
         if event["event"] in of_event:
             type_ = of_event[event["event"]]
             TypeAdapter(type_).validate_python(event)

@@ -74,20 +74,20 @@ def test_T100_a_tool_message_keeps_its_call_id_and_its_role():
         name="look",
     )
 
-    folded = fold(message_to_events(message))
+    result = fold(message_to_events(message))
 
-    assert folded.role == "tool"
-    assert folded.fields == {"tool_call_id": "c1", "status": "error", "name": "look"}
-    assert folded.metadata == {}
-    assert folded.status == "complete"
+    assert result.role == "tool"
+    assert result.fields == {"tool_call_id": "c1", "status": "error", "name": "look"}
+    assert result.metadata == {}
+    assert result.status == "complete"
 
 
 def test_a_chunk_is_promoted_on_the_way():
     chunk = {"type": "tool_call_chunk", "id": "c", "name": "f", "args": '{"a": 1}'}
 
-    folded = fold(message_to_events(StandIn(content_blocks=[chunk])))
+    result = fold(message_to_events(StandIn(content_blocks=[chunk])))
 
-    assert folded.blocks == [{"type": "tool_call", "id": "c", "name": "f", "args": {"a": 1}}]
+    assert result.blocks == [{"type": "tool_call", "id": "c", "name": "f", "args": {"a": 1}}]
 
 
 def test_two_calls_of_one_id_in_an_old_message_are_replayed_as_they_are():
@@ -115,16 +115,16 @@ def test_a_stand_in_is_like_a_message():
 
 @given(stand_ins)
 def test_T66_the_fold_of_a_replay_is_the_message(message):
-    folded = fold(message_to_events(message))
+    result = fold(message_to_events(message))
 
-    assert folded.blocks == message.content_blocks
-    assert folded.id == message.id
-    assert folded.metadata == message.response_metadata
-    assert folded.usage == (message.usage_metadata or None)
-    assert folded.finish_reason == message.finish_reason
-    assert folded.additional_kwargs == message.additional_kwargs
-    assert folded.status == message.status
-    assert folded == describe(message)
+    assert result.blocks == message.content_blocks
+    assert result.id == message.id
+    assert result.metadata == message.response_metadata
+    assert result.usage == (message.usage_metadata or None)
+    assert result.finish_reason == message.finish_reason
+    assert result.additional_kwargs == message.additional_kwargs
+    assert result.status == message.status
+    assert result == describe(message)
 
 
 @given(stand_ins)
@@ -134,6 +134,6 @@ def test_a_replay_is_a_valid_stream_of_its_message(message):
 
 @given(event_streams())
 def test_folding_and_replaying_come_to_rest(events):
-    folded = fold(events)
+    result = fold(events)
 
-    assert fold(replay(folded)) == folded
+    assert fold(replay(result)) == result

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from foldline.exceptions import LimitExceededError, MalformedStreamError
 from foldline.protocol import EventWriter, MessageBuilder, assert_valid_event_stream, check, fold
 from tests.protocol.cost import cpu_seconds, growth
-from tests.strategies import partial_parts, say, speeches
+from tests.strategies import partial_parts, planned_blocks, say
 
 
-def spoken(*parts, **finish):
+def write(*parts, **finish):
     """The message that partial blocks make, after its events have passed the grammar."""
     events = say(list(parts), **finish)
     assert_valid_event_stream(events)
@@ -23,7 +23,7 @@ def spoken(*parts, **finish):
 
 
 def blocks_of(*parts):
-    return spoken(*parts).blocks
+    return write(*parts).blocks
 
 
 def kinds(events):
@@ -77,11 +77,11 @@ def test_T13_interleaved_texts():
     )
 
     assert_valid_event_stream(events)
-    said = {0: "", 1: ""}
+    texts = {0: "", 1: ""}
     for event in events:
         if event["event"] == "content-block-delta":
-            said[event["index"]] += event["delta"]["text"]
-    assert [block["text"] for block in fold(events).blocks] == ["ab", "xy"] == list(said.values())
+            texts[event["index"]] += event["delta"]["text"]
+    assert [block["text"] for block in fold(events).blocks] == ["ab", "xy"] == list(texts.values())
 
 
 def test_T14_citations_in_separate_parts_are_both_there_and_seen_live():
@@ -195,9 +195,9 @@ def test_a_block_can_be_meant_by_key_kind_both_or_neither(target):
     writer = EventWriter()
     writer.text("a", key=0)
 
-    changed = writer.fields({"id": "m"}, **target)
+    events = writer.fields({"id": "m"}, **target)
 
-    assert changed[0]["delta"] == {"type": "block-delta", "fields": {"type": "text", "id": "m"}}
+    assert events[0]["delta"] == {"type": "block-delta", "fields": {"type": "text", "id": "m"}}
     assert kinds(writer.close(**target)) == ["content-block-finish"]
     with pytest.raises(MalformedStreamError, match="no open"):
         writer.fields({"id": "m"}, **target)
@@ -270,9 +270,15 @@ def test_T54_a_non_standard_block_in_two_parts_is_merged():
 
 
 def test_T55_redacted_thinking_round_trips():
-    hidden = {"type": "non_standard", "value": {"type": "redacted_thinking", "data": "EmwKAhgB"}}
+    redacted_block = {
+        "type": "non_standard",
+        "value": {"type": "redacted_thinking", "data": "EmwKAhgB"},
+    }
 
-    assert blocks_of({**hidden, "index": 0}, text("x", index=1)) == [hidden, text("x")]
+    assert blocks_of({**redacted_block, "index": 0}, text("x", index=1)) == [
+        redacted_block,
+        text("x"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -364,7 +370,7 @@ def test_T63_the_last_reason_that_says_something_wins_and_the_raw_one_stays():
 
 
 @pytest.mark.parametrize(
-    ("raw", "ours"),
+    ("raw", "expected"),
     [
         ("end_turn", "stop"),
         ("MAX_TOKENS", "length"),
@@ -373,8 +379,8 @@ def test_T63_the_last_reason_that_says_something_wins_and_the_raw_one_stays():
         ("", None),
     ],
 )
-def test_reasons_are_said_in_our_words(raw, ours):
-    assert EventWriter().finish(raw)[-1].get("finish_reason") == ours
+def test_reasons_are_said_in_our_words(raw, expected):
+    assert EventWriter().finish(raw)[-1].get("finish_reason") == expected
 
 
 def test_a_reason_is_not_inferred_from_calls():
@@ -413,10 +419,10 @@ def test_T67_the_providers_id_is_in_the_start():
 
 
 def test_T68_what_is_not_json_in_metadata_is_made_so():
-    odd = {"when": datetime.date(2026, 1, 2), "bytes": b"x", "nan": float("nan"), 5: {1, 2}}
-    writer = EventWriter(metadata={"deep": {"a": 1}, "provider": "acme", **odd})
+    values = {"when": datetime.date(2026, 1, 2), "bytes": b"x", "nan": float("nan"), 5: {1, 2}}
+    writer = EventWriter(metadata={"deep": {"a": 1}, "provider": "acme", **values})
     events = writer.text("x", extras={"obj": object(), "pair": (1, 2)})
-    events += writer.finish(metadata=odd, additional_kwargs=odd, usage={"input_tokens": 1})
+    events += writer.finish(metadata=values, additional_kwargs=values, usage={"input_tokens": 1})
 
     assert_valid_event_stream(events)
     assert events[0]["metadata"]["provider"] == "acme"
@@ -464,15 +470,15 @@ def test_F_S08_a_character_cut_in_half_is_whole_on_the_wire():
     assert fold(events).blocks == [text("a\U0001f600b\\ud83d")]
 
 
-@given(speeches(), st.booleans(), st.data())
-def test_cutting_what_is_said_anywhere_gives_the_same_message(speech, indexed, data):
-    once = data.draw(partial_parts(speech, indexed=indexed))
-    again = data.draw(partial_parts(speech, indexed=indexed))
+@given(planned_blocks(), st.booleans(), st.data())
+def test_cutting_what_is_said_anywhere_gives_the_same_message(blocks, indexed, data):
+    once = data.draw(partial_parts(blocks, indexed=indexed))
+    other_parts = data.draw(partial_parts(blocks, indexed=indexed))
 
     events = say(once)
     assert_valid_event_stream(events)
-    assert fold(events) == fold(say(again))
-    assert [block["type"] for block in fold(events).blocks] == [said.kind for said in speech]
+    assert fold(events) == fold(say(other_parts))
+    assert [block["type"] for block in fold(events).blocks] == [block.kind for block in blocks]
 
 
 def saying_text(count):

@@ -257,9 +257,9 @@ def test_T43_nan_is_refused(number):
     assert block["type"] == "invalid_tool_call"
 
 
-def saying_args(size, said=None):
+def saying_args(size, sink=None):
     pieces = ['{"a":"', *(["0123456789"] * (size // 10)), '"}']
-    events = [] if said is None else said
+    events = [] if sink is None else sink
 
     def speak():
         writer = EventWriter()
@@ -273,12 +273,12 @@ def saying_args(size, said=None):
 
 @pytest.mark.slow
 def test_T44_200_kilobytes_of_arguments_in_small_slices_are_linear():
-    half, whole = [], []
+    half, full = [], []
     saying_args(100_000, half)()
-    saying_args(200_000, whole)()
+    saying_args(200_000, full)()
 
-    assert len(json.dumps(whole)) / len(json.dumps(half)) < 2.1
-    assert len(fold(whole).blocks[0]["args"]["a"]) == 200_000
+    assert len(json.dumps(full)) / len(json.dumps(half)) < 2.1
+    assert len(fold(full).blocks[0]["args"]["a"]) == 200_000
     assert growth(saying_args, 100_000) < 2.5
 
 

@@ -80,15 +80,15 @@ class Counted(BaseChatModel):
         return "counted"
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
-        said = self.chance.randint(self.plan.least, self.plan.most)
+        tokens = self.chance.randint(self.plan.least, self.plan.most)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
-            data = {"tokens": said, "asked_at": ASKED_AT.get()}
+            data = {"tokens": tokens, "asked_at": ASKED_AT.get()}
             line.sendto(json.dumps(data).encode(), ("127.0.0.1", self.port))
         await run.io.sleep(self.plan.takes)
         writer = EventWriter()
         for event in writer.text("hi"):
             yield event
-        usage = {"input_tokens": 0, "output_tokens": said, "total_tokens": said}
+        usage = {"input_tokens": 0, "output_tokens": tokens, "total_tokens": tokens}
         for event in writer.finish("stop", usage=usage):
             yield event
 
@@ -137,9 +137,9 @@ class Stub:
 
     def _read(self) -> None:
         while data := self.line.recv(1000):
-            now, told = time.monotonic(), json.loads(data)
-            self.arrivals.append((now, told["tokens"]))
-            self.delays.append(now - told["asked_at"])
+            now, record = time.monotonic(), json.loads(data)
+            self.arrivals.append((now, record["tokens"]))
+            self.delays.append(now - record["asked_at"])
 
     def close(self) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:

@@ -60,8 +60,8 @@ def test_tokens_are_passed_by_no_more_than_the_estimates_in_flight_were_off(
     assert (
         plan.most < INITIAL_OUTPUT
     )  # the first estimates are too high: they pass nothing, and are given back
-    used = sum(tokens for _, tokens in stub.arrivals)
-    assert used >= 0.95 * TOKENS * 3
+    tokens_used = sum(tokens for _, tokens in stub.arrivals)
+    assert tokens_used >= 0.95 * TOKENS * 3
 
 
 def test_a_process_that_is_killed_does_not_stop_the_others(place: tuple[str, str]) -> None:

@@ -13,7 +13,7 @@ from foldline.rate_limiters.state import Cap
 pytestmark = pytest.mark.timing
 
 
-def told(cap: Cap) -> tuple[float, float, float]:
+def cap_values(cap: Cap) -> tuple[float, float, float]:
     return cap.limit, cap.remaining, round(cap.reset, 1)
 
 
@@ -29,8 +29,8 @@ def test_openai_and_those_who_speak_like_it() -> None:
         }
     )
 
-    assert told(caps["requests"]) == (60, 59, 1)
-    assert told(caps["tokens"]) == (150_000, 149_984, 360)
+    assert cap_values(caps["requests"]) == (60, 59, 1)
+    assert cap_values(caps["tokens"]) == (150_000, 149_984, 360)
 
 
 def test_anthropic_tells_moments() -> None:
@@ -43,7 +43,7 @@ def test_anthropic_tells_moments() -> None:
         }
     )
 
-    assert told(caps["requests"])[:2] == (50, 0)
+    assert cap_values(caps["requests"])[:2] == (50, 0)
     assert 28 < caps["requests"].reset <= 30
 
 
@@ -59,7 +59,7 @@ def test_of_several_times_the_one_with_the_least_left_counts() -> None:
         }
     )
 
-    assert told(caps["requests"]) == (14_400, 3, 33_011.4)
+    assert cap_values(caps["requests"]) == (14_400, 3, 33_011.4)
 
 
 @pytest.mark.parametrize(

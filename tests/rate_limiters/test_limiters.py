@@ -68,9 +68,9 @@ def test_tokens_are_reserved_and_settled(make: Make) -> None:
         permit.settle(30)
     with limiter.reserve(tokens=65):
         pass
-    with pytest.raises(RateLimitError) as caught, limiter.reserve(tokens=10):
+    with pytest.raises(RateLimitError) as excinfo, limiter.reserve(tokens=10):
         pytest.fail("there was no room")
-    assert 50 < (caught.value.wait or 0) <= 62
+    assert 50 < (excinfo.value.wait or 0) <= 62
 
 
 def test_a_request_that_is_cancelled_takes_nothing(make: Make) -> None:
@@ -98,12 +98,12 @@ def test_tokens_that_are_given_back_are_waited_for_although_their_minute_is_not_
 
     async def use() -> float:
         async with limiter.areserve(tokens=90) as permit:
-            begun = time.monotonic()
+            start = time.monotonic()
             waiting = asyncio.create_task(limiter.enter(ASYNC, 50))
             await asyncio.sleep(0.2)
             permit.settle(10)
         await waiting
-        return time.monotonic() - begun
+        return time.monotonic() - start
 
     assert asyncio.run(use()) < 5
 
@@ -121,13 +121,13 @@ def test_a_request_that_never_fits_is_refused_at_once(make: Make) -> None:
 def test_max_wait_is_kept_also_by_those_behind(make: Make) -> None:
     limiter = make(requests_per_minute=1, max_wait=0.3)
     limiter.acquire()
-    waited: list[float] = []
+    waits: list[float] = []
 
     def wait() -> None:
-        begun = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(RateLimitError):
             limiter.acquire()
-        waited.append(time.monotonic() - begun)
+        waits.append(time.monotonic() - start)
 
     threads = [threading.Thread(target=wait) for _ in range(5)]
     for thread in threads:
@@ -135,8 +135,8 @@ def test_max_wait_is_kept_also_by_those_behind(make: Make) -> None:
     for thread in threads:
         thread.join()
 
-    assert len(waited) == 5
-    assert max(waited) < 2.0
+    assert len(waits) == 5
+    assert max(waits) < 2.0
 
 
 def test_threads_and_tasks_are_served_in_the_order_they_came(make: Make) -> None:
@@ -181,9 +181,9 @@ def test_who_gives_up_leaves_its_place_to_the_next(make: Make) -> None:
         second = asyncio.create_task(limiter.aacquire())
         await asyncio.sleep(0.05)
         first.cancel()
-        begun = time.monotonic()
+        start = time.monotonic()
         await asyncio.wait_for(second, 5)
-        return time.monotonic() - begun
+        return time.monotonic() - start
 
     assert asyncio.run(use()) < 2.5
 
@@ -208,9 +208,9 @@ def test_ten_thousand_tasks_wait_without_wearing_the_machine_out() -> None:
     limiter = InMemoryRateLimiter(quotas=[Quota("requests", 2_000, 0.5)])
 
     async def use() -> float:
-        begun = time.monotonic()
+        start = time.monotonic()
         await asyncio.gather(*(limiter.aacquire() for _ in range(10_000)))
-        return time.monotonic() - begun
+        return time.monotonic() - start
 
     assert asyncio.run(use()) < 20
 
@@ -251,10 +251,10 @@ def test_a_provider_that_says_wait_stops_everybody(make: Make) -> None:
     limiter.observe({}, status=429, retry_after=0.4)
     assert limiter.acquire(blocking=False) is False
     assert other.acquire(blocking=False) is False
-    begun = time.monotonic()
+    start = time.monotonic()
     assert other.acquire()
 
-    assert 0.2 < time.monotonic() - begun < 3
+    assert 0.2 < time.monotonic() - start < 3
 
 
 def test_what_was_said_a_while_ago_has_grown_old() -> None:

@@ -34,10 +34,10 @@ def test_the_bucket_begins_empty_and_fills_at_its_rate(make: Make) -> None:
     limiter = make(20)
 
     assert limiter.acquire(blocking=False) is False
-    begun = time.monotonic()
+    start = time.monotonic()
     assert limiter.acquire()
     assert limiter.acquire()
-    assert 0.08 < time.monotonic() - begun < 1.0
+    assert 0.08 < time.monotonic() - start < 1.0
 
 
 def test_waiting_suspends_and_does_not_block_the_loop(make: Make) -> None:
@@ -68,13 +68,13 @@ def test_a_full_bucket_allows_a_burst_and_no_more(make: Make) -> None:
 
 
 def test_threads_together_get_no_more_than_the_rate(make: Make) -> None:
-    limiter, taken = make(100, 5), []
+    limiter, permits = make(100, 5), []
     end = time.monotonic() + 0.5
 
     def work() -> None:
         while time.monotonic() < end:
             if limiter.acquire(blocking=False):
-                taken.append(1)
+                permits.append(1)
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
@@ -82,7 +82,7 @@ def test_threads_together_get_no_more_than_the_rate(make: Make) -> None:
     for thread in threads:
         thread.join()
 
-    assert 20 <= len(taken) <= 60
+    assert 20 <= len(permits) <= 60
 
 
 def test_two_processes_worth_of_limiters_share_one_redis_bucket(

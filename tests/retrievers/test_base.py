@@ -53,16 +53,16 @@ def test_a_run_is_told_as_a_retrievers_run(call, how):
     recorder = Recorder()
     config = {"callbacks": [recorder], "tags": ["given"], "metadata": {"m": 1}}
     echo = Echo(tags=["own"], metadata={"o": 2})
-    given = {"invoke": "a", "stream": "a", "batch": ["a"], "transform": ["a"]}[how]
-    getattr(call, how)(echo, given, config)
-    started = (
+    inputs = {"invoke": "a", "stream": "a", "batch": ["a"], "transform": ["a"]}[how]
+    getattr(call, how)(echo, inputs, config)
+    start = (
         "start",
         "a",
         "Echo",
         ["given", "own"],
         {"m": 1, "ls_retriever_name": "echo", "o": 2},
     )
-    assert recorder.seen == [started, ("end", ["a"])]
+    assert recorder.seen == [start, ("end", ["a"])]
 
 
 def test_a_failure_is_told_and_raised(call):
@@ -93,15 +93,15 @@ def test_the_hook_of_the_calls_mode_is_taken(call):
 
 
 def test_a_blocking_hook_under_an_awaited_call_gets_a_blocking_manager(call):
-    given = []
+    managers = []
 
     class Looks(BaseRetriever):
         def _get_relevant_documents(self, query, *, run_manager):
-            given.append(run_manager)
+            managers.append(run_manager)
             return []
 
     call.invoke(Looks(), "x", {"callbacks": [Recorder()]})
-    assert isinstance(given[0], CallbackManagerForRetrieverRun)
+    assert isinstance(managers[0], CallbackManagerForRetrieverRun)
 
 
 def test_an_async_only_hook_says_so_in_a_blocking_call(call):
@@ -149,10 +149,10 @@ def test_an_overridden_invoke_is_what_parents_and_streams_call(call):
         def invoke(self, input, config=None, **kwargs):
             return [Document("by hand"), *super().invoke(input, config, **kwargs)]
 
-    found = call.stream(ByHand(), "x")[0]
-    assert [document.page_content for document in found][-1] == "x"
+    documents = call.stream(ByHand(), "x")[0]
+    assert [document.page_content for document in documents][-1] == "x"
     if not call.is_async:
-        assert found[0].page_content == "by hand"
+        assert documents[0].page_content == "by hand"
 
 
 def test_a_run_name_names_the_run(call):
@@ -203,10 +203,10 @@ def test_the_older_name_of_invoke_finds_the_same_and_tells_the_same(call: Any):
         def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
             return [Document(query)]
 
-    heard = Heard()
-    named = {"callbacks": [heard], "tags": ["t"], "metadata": {"a": 1}, "run_name": "n"}
+    recorder = Heard()
+    options = {"callbacks": [recorder], "tags": ["t"], "metadata": {"a": 1}, "run_name": "n"}
 
-    found = call.run(Echo(), "get_relevant_documents", "why?", **named)
+    documents = call.run(Echo(), "get_relevant_documents", "why?", **options)
 
-    assert found == [Document("why?")]
-    assert heard.told == [("why?", ["t"], "n")]
+    assert documents == [Document("why?")]
+    assert recorder.told == [("why?", ["t"], "n")]

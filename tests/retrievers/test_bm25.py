@@ -82,14 +82,14 @@ def test_wrong_settings_are_refused():
 
 def bm25(corpus, query, k1=1.5, b=0.75):
     """The formula, written out."""
-    cut = [Counter(re.findall(r"\w+", text)) for text in corpus]
-    mean = sum(one.total() for one in cut) / len(cut)
+    word_counts = [Counter(re.findall(r"\w+", text)) for text in corpus]
+    mean = sum(words.total() for words in word_counts) / len(word_counts)
     scores = []
-    for counts in cut:
+    for counts in word_counts:
         score = 0.0
         for word in query.split():
-            having = sum(word in other for other in cut)
-            idf = math.log(1 + (len(cut) - having + 0.5) / (having + 0.5))
+            having = sum(word in other for other in word_counts)
+            idf = math.log(1 + (len(word_counts) - having + 0.5) / (having + 0.5))
             if counts[word]:
                 length = 1 - b + b * counts.total() / mean
                 score += idf * counts[word] * (k1 + 1) / (counts[word] + k1 * length)
@@ -99,11 +99,13 @@ def bm25(corpus, query, k1=1.5, b=0.75):
 
 @settings(deadline=None)
 @given(st.lists(texts, min_size=1, max_size=6), texts, st.lists(st.integers(0, 5), max_size=3))
-def test_weights_are_the_formulas_also_after_deleting(corpus, query, gone):
+def test_weights_are_the_formulas_also_after_deleting(corpus, query, deleted_numbers):
     retriever = BM25Retriever.from_texts(corpus, ids=[str(n) for n in range(len(corpus))], k=99)
-    retriever.delete([str(n) for n in gone])
-    kept = [text for n, text in enumerate(corpus) if n not in gone]
-    expected = [score for score in (bm25(kept, query) if kept else []) if score]
+    retriever.delete([str(n) for n in deleted_numbers])
+    remaining_texts = [text for n, text in enumerate(corpus) if n not in deleted_numbers]
+    expected = [
+        score for score in (bm25(remaining_texts, query) if remaining_texts else []) if score
+    ]
     assert [score for _, score in retriever.scores(query)] == pytest.approx(
         sorted(expected, reverse=True)
     )

@@ -39,17 +39,19 @@ def texts(documents):
 def test_an_extractor_keeps_what_the_model_copies(call):
     model = RunnableLambda(lambda prompt: "cat" if "a cat" in prompt.text else "NO_OUTPUT")
 
-    kept = call.run(LLMChainExtractor.from_llm(model), "compress_documents", DOCUMENTS, "purr?")
+    documents = call.run(
+        LLMChainExtractor.from_llm(model), "compress_documents", DOCUMENTS, "purr?"
+    )
 
-    assert kept == [Document("cat", metadata={"n": 1})]
+    assert documents == [Document("cat", metadata={"n": 1})]
 
 
 def test_a_filter_keeps_whole_documents(call):
     model = RunnableLambda(lambda prompt: "YES" if "a dog" in prompt.text else "no")
 
-    kept = call.run(LLMChainFilter.from_llm(model), "compress_documents", DOCUMENTS, "bark?")
+    documents = call.run(LLMChainFilter.from_llm(model), "compress_documents", DOCUMENTS, "bark?")
 
-    assert kept == [DOCUMENTS[1]]
+    assert documents == [DOCUMENTS[1]]
 
 
 def test_a_filter_says_when_the_model_answers_neither():
@@ -62,10 +64,10 @@ def test_a_filter_says_when_the_model_answers_neither():
 def test_a_filter_by_vectors_keeps_the_nearest_first(call):
     compressor = EmbeddingsFilter(embeddings=ByLetter(), k=None, similarity_threshold=0.8)
 
-    kept = call.run(compressor, "compress_documents", DOCUMENTS, "o a")
+    documents = call.run(compressor, "compress_documents", DOCUMENTS, "o a")
 
-    assert texts(kept) == ["a dog"]
-    assert round(kept[0].metadata["query_similarity_score"], 2) == 1.0
+    assert texts(documents) == ["a dog"]
+    assert round(documents[0].metadata["query_similarity_score"], 2) == 1.0
     assert texts(
         EmbeddingsFilter(embeddings=ByLetter(), k=1).compress_documents(DOCUMENTS, "aaa")
     ) == ["a cat"]

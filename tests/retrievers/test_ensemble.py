@@ -30,9 +30,9 @@ def contents(documents):
 
 
 def test_ranks_are_fused_by_their_reciprocals(call):
-    both = EnsembleRetriever(retrievers=[Fixed(texts=["a", "b", "c"]), Fixed(texts=["c", "b"])])
-    assert both.weights == [0.5, 0.5]
-    assert contents(call.invoke(both, "?")) == ["c", "b", "a"]
+    ensemble = EnsembleRetriever(retrievers=[Fixed(texts=["a", "b", "c"]), Fixed(texts=["c", "b"])])
+    assert ensemble.weights == [0.5, 0.5]
+    assert contents(call.invoke(ensemble, "?")) == ["c", "b", "a"]
 
 
 def test_weights_count(call):
@@ -48,14 +48,14 @@ def test_weights_count(call):
 
 
 def test_documents_are_told_apart_by_a_key_of_their_metadata(call):
-    one = RunnableLambda(
+    first = RunnableLambda(
         lambda _: [Document("x", metadata={"id": 1}), Document("y", metadata={"id": [2]})]
     )
     two = RunnableLambda(lambda _: [Document("z", metadata={"id": 1})])
-    fused = EnsembleRetriever(retrievers=[one, two], id_key="id")
+    fused = EnsembleRetriever(retrievers=[first, two], id_key="id")
     assert contents(call.invoke(fused, "?")) == ["x", "y"]
     with pytest.raises(UsageError, match="no 'page'"):
-        call.invoke(EnsembleRetriever(retrievers=[one], id_key="page"), "?")
+        call.invoke(EnsembleRetriever(retrievers=[first], id_key="page"), "?")
 
 
 def test_retrievers_are_asked_at_the_same_time(call):
@@ -88,9 +88,9 @@ def test_children_are_tagged_by_their_place(call):
         "?",
         {"callbacks": [recorder]},
     )
-    started = [event for event in recorder.seen if event[0] == "start"]
-    assert started[0][2] == "EnsembleRetriever"
-    assert sorted(event[3][0] for event in started[1:]) == ["retriever_1", "retriever_2"]
+    starts = [event for event in recorder.seen if event[0] == "start"]
+    assert starts[0][2] == "EnsembleRetriever"
+    assert sorted(event[3][0] for event in starts[1:]) == ["retriever_1", "retriever_2"]
 
 
 def test_lists_without_retrievers_are_refused():
@@ -116,7 +116,7 @@ def test_a_compressor_keeps_what_is_worth_reading(call):
 def test_several_wordings_find_more_and_nothing_twice(call):
     model = FakeListChatModel(responses=["feline\n\n  cat  \n"])
     words = BM25Retriever.from_texts(["a cat", "a feline cat", "a dog"])
-    found = call.invoke(MultiQueryRetriever.from_llm(words, model), "kitty")
-    assert sorted(contents(found)) == ["a cat", "a feline cat"]
+    documents = call.invoke(MultiQueryRetriever.from_llm(words, model), "kitty")
+    assert sorted(contents(documents)) == ["a cat", "a feline cat"]
     with_original = MultiQueryRetriever.from_llm(words, model, include_original=True)
     assert "a dog" in contents(call.invoke(with_original, "dog"))

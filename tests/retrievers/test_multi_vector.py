@@ -86,12 +86,12 @@ def test_ids_must_fit():
 
 
 def test_several_retrievers_take_turns(call):
-    left = BM25Retriever.from_texts(["a dog", "a dog barks"])
+    first = BM25Retriever.from_texts(["a dog", "a dog barks"])
     right = BM25Retriever.from_texts(["dog"])
 
-    found = call.invoke(MergerRetriever(retrievers=[left, right]), "dog")
+    documents = call.invoke(MergerRetriever(retrievers=[first, right]), "dog")
 
-    assert [one.page_content for one in found] == ["a dog", "dog", "a dog barks"]
+    assert [document.page_content for document in documents] == ["a dog", "dog", "a dog barks"]
 
 
 def test_the_question_is_put_in_other_words(call):

@@ -36,7 +36,7 @@ def years(documents):
 
 
 @pytest.mark.parametrize(
-    ("condition", "found"),
+    ("condition", "expected"),
     [
         ('gt("year", 1990)', [1991, 1997]),
         ('and(gt("year", 1990), eq("genre", "sf"))', [1991]),
@@ -46,11 +46,11 @@ def years(documents):
         ("NO_FILTER", [1984, 1991, 1997]),
     ],
 )
-def test_a_filter_is_read_and_used(call, condition, found):
+def test_a_filter_is_read_and_used(call, condition, expected):
     escaped = condition.replace('"', '\\"')
     retriever = retriever_of(f'```json\n{{"query": "films", "filter": "{escaped}"}}\n```')
 
-    assert years(call.invoke(retriever, "which films?")) == found
+    assert years(call.invoke(retriever, "which films?")) == expected
 
 
 def test_a_limit_is_kept(call):

@@ -37,11 +37,11 @@ def test_with_a_slow_decay_what_is_near_comes_first(call, store):
     old = {"last_accessed_at": NOW - timedelta(days=1)}
     retriever.add_documents([Document("hello world", metadata=old), Document("other")])
 
-    (found,) = call.invoke(retriever, "hello world")
+    (document,) = call.invoke(retriever, "hello world")
 
-    assert found.page_content == "hello world"
-    assert found.metadata["last_accessed_at"] >= NOW
-    assert retriever.memory_stream[0] is found
+    assert document.page_content == "hello world"
+    assert document.metadata["last_accessed_at"] >= NOW
+    assert retriever.memory_stream[0] is document
 
 
 def test_numbers_of_the_metadata_count(call, store):
@@ -49,9 +49,9 @@ def test_numbers_of_the_metadata_count(call, store):
         vectorstore=store, k=1, other_score_keys=["importance"]
     )
     documents = [Document("near"), Document("far", metadata={"importance": 10})]
-    given = retriever.add_documents(documents, current_time=NOW)
+    ids = retriever.add_documents(documents, current_time=NOW)
 
-    assert len(given) == 2
+    assert len(ids) == 2
     assert documents[0].metadata == {}
     assert contents(call.invoke(retriever, "near")) == ["far"]
 

@@ -45,5 +45,5 @@ class Recorder(BaseCallbackHandler):
 
     def check(self) -> None:
         """Every started run has exactly one end or error."""
-        ended = [run_id for run_id, _, _ in self.finished]
-        assert sorted(ended) == sorted(self.started), (self.names(), self.endings())
+        ended_ids = [run_id for run_id, _, _ in self.finished]
+        assert sorted(ended_ids) == sorted(self.started), (self.names(), self.endings())

@@ -74,10 +74,10 @@ def test_errors_are_raised_or_returned(call):
 
 @pytest.mark.slow
 def test_FC12_after_an_error_no_new_item_is_started(call, no_leaks):
-    started = []
+    inputs = []
 
     def work(x: int) -> int:
-        started.append(x)
+        inputs.append(x)
         if x == 0:
             raise ValueError("no")
         time.sleep(0.001)
@@ -85,7 +85,7 @@ def test_FC12_after_an_error_no_new_item_is_started(call, no_leaks):
 
     with pytest.raises(ValueError, match="no"):
         call.batch(RunnableLambda(work), list(range(2000)), {"max_concurrency": 2})
-    assert len(started) < 200
+    assert len(inputs) < 200
 
 
 def test_every_started_run_of_a_failing_batch_ends(call):
@@ -189,13 +189,13 @@ async def _nothing(x: Any) -> None:
 
 
 def test_cancelling_a_batch_cancels_its_items():
-    ended = []
+    inputs = []
 
     async def wait(x: int) -> None:
         try:
             await asyncio.sleep(60)
         finally:
-            ended.append(x)
+            inputs.append(x)
 
     async def main() -> None:
         task = asyncio.ensure_future(RunnableLambda(wait).abatch([1, 2, 3], {"max_concurrency": 2}))
@@ -206,4 +206,4 @@ def test_cancelling_a_batch_cancels_its_items():
         assert len(asyncio.all_tasks()) == 1
 
     asyncio.run(main())
-    assert sorted(ended) == [1, 2]
+    assert sorted(inputs) == [1, 2]

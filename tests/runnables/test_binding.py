@@ -77,10 +77,10 @@ def test_what_a_binding_says_wins_over_what_an_enclosing_call_says(call):
     def blocking(x: Any) -> Any:
         return inner.invoke(x)
 
-    async def awaited(x: Any) -> Any:
+    async def async_function(x: Any) -> Any:
         return await inner.ainvoke(x)
 
-    outer = RunnableLambda(blocking, afunc=awaited)
+    outer = RunnableLambda(blocking, afunc=async_function)
     config = call.invoke(outer, 1, {"max_concurrency": 5, "configurable": {"a": "outer", "b": 1}})
 
     assert config["max_concurrency"] == 1
@@ -95,16 +95,16 @@ def test_unknown_config_keys_are_values_for_configurable(call):
 
 
 def test_config_factories_make_config_for_each_call(call):
-    made = []
+    tag_lists = []
 
     def factory(config: RunnableConfig) -> RunnableConfig:
-        made.append(config.get("tags"))
+        tag_lists.append(config.get("tags"))
         return {"tags": ["made"]}
 
     bound = RunnableBinding(bound=CONFIG, config={"tags": ["a"]}, config_factories=[factory])
 
     assert call.invoke(bound, 1, {"tags": ["b"]})["tags"] == ["a", "b", "made"]
-    assert made == [["a", "b"]]
+    assert tag_lists == [["a", "b"]]
 
 
 def test_binding_config_twice_replaces_what_was_said_before(call):

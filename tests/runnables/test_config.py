@@ -46,15 +46,15 @@ def test_functions_get_what_they_ask_for():
     def nosy(x: int, config: Any) -> Any:
         return x, config["tags"]
 
-    async def awaited(x: int, config: Any) -> Any:
+    async def async_function(x: int, config: Any) -> Any:
         return x, config["tags"]
 
-    given = paths.ensure_config({"tags": ["t"]})
-    assert paths.call_func_with_variable_args(nosy, 1, given) == (1, ["t"])
-    assert paths.call_func_with_variable_args(lambda x, k: x + k, 1, given, k=2) == 3
+    full_config = paths.ensure_config({"tags": ["t"]})
+    assert paths.call_func_with_variable_args(nosy, 1, full_config) == (1, ["t"])
+    assert paths.call_func_with_variable_args(lambda x, k: x + k, 1, full_config, k=2) == 3
 
     async def main() -> Any:
-        return await paths.acall_func_with_variable_args(awaited, 1, given)
+        return await paths.acall_func_with_variable_args(async_function, 1, full_config)
 
     assert asyncio.run(main()) == (1, ["t"])
 

@@ -54,16 +54,19 @@ WORD = ConfigurableField(id="word", name="Word", description="How to greet")
 GREET: Any = Greet().configurable_fields(word=WORD)
 
 
-def chosen(**values: Any) -> Any:
+def config_of(**values: Any) -> Any:
     return {"configurable": values}
 
 
 def test_a_setting_comes_from_the_config_of_the_call(call):
     assert call.invoke(GREET, "ann") == "hello ann"
-    assert call.invoke(GREET, "ann", chosen(word="salut")) == "salut ann"
-    assert call.stream(GREET, "ann", chosen(word="salut")) == ["salut ann"]
-    assert call.transform(GREET, ["ann"], chosen(word="salut")) == ["salut ann"]
-    assert call.batch(GREET, ["a", "b"], [chosen(word="x"), chosen(word="y")]) == ["x a", "y b"]
+    assert call.invoke(GREET, "ann", config_of(word="salut")) == "salut ann"
+    assert call.stream(GREET, "ann", config_of(word="salut")) == ["salut ann"]
+    assert call.transform(GREET, ["ann"], config_of(word="salut")) == ["salut ann"]
+    assert call.batch(GREET, ["a", "b"], [config_of(word="x"), config_of(word="y")]) == [
+        "x a",
+        "y b",
+    ]
 
 
 def test_with_config_gives_the_setting_and_the_call_wins(call):
@@ -71,7 +74,7 @@ def test_with_config_gives_the_setting_and_the_call_wins(call):
 
     assert isinstance(french, DynamicRunnable)
     assert call.invoke(french, "ann") == "salut ann"
-    assert call.invoke(french, "ann", chosen(word="ciao")) == "ciao ann"
+    assert call.invoke(french, "ann", config_of(word="ciao")) == "ciao ann"
     assert call.invoke(GREET, "ann") == "hello ann"
 
 
@@ -95,34 +98,34 @@ def test_a_setting_that_does_not_exist_is_refused():
 
 def test_a_value_of_the_wrong_type_is_refused(call):
     with pytest.raises(ValueError, match="valid string"):
-        call.invoke(GREET, "ann", chosen(word=["no", "word"]))
+        call.invoke(GREET, "ann", config_of(word=["no", "word"]))
 
 
 def test_more_settings_may_be_made_configurable_later(call):
-    both = GREET.configurable_fields(mark=ConfigurableField(id="mark"))
+    greeting = GREET.configurable_fields(mark=ConfigurableField(id="mark"))
 
-    assert call.invoke(both, "ann", chosen(word="oh", mark="!")) == "oh ann!"
-    assert [spec.id for spec in both.config_specs] == ["mark", "word"]
+    assert call.invoke(greeting, "ann", config_of(word="oh", mark="!")) == "oh ann!"
+    assert [spec.id for spec in greeting.config_specs] == ["mark", "word"]
 
 
 def test_a_setting_may_be_one_or_several_of_some_options(call):
-    one = Greet().configurable_fields(
+    single_option = Greet().configurable_fields(
         word=ConfigurableFieldSingleOption(
             id="w", options={"en": "hello", "fr": "salut"}, default="fr"
         )
     )
-    several = FakeListChatModel(responses=["?"]).configurable_fields(
+    multi_option = FakeListChatModel(responses=["?"]).configurable_fields(
         responses=ConfigurableFieldMultiOption(id="r", options={"a": "A", "b": "B"}, default=["a"])
     )
 
-    assert call.invoke(one, "ann") == "salut ann"
-    assert call.invoke(one, "ann", chosen(w="en")) == "hello ann"
-    assert call.invoke(several, "?").text == "A"
-    assert call.invoke(several, "?", chosen(r=["b", "a"])).text == "B"
+    assert call.invoke(single_option, "ann") == "salut ann"
+    assert call.invoke(single_option, "ann", config_of(w="en")) == "hello ann"
+    assert call.invoke(multi_option, "?").text == "A"
+    assert call.invoke(multi_option, "?", config_of(r=["b", "a"])).text == "B"
     with pytest.raises(UsageError, match="knows no option 'de'; there are 'en', 'fr'"):
-        call.invoke(one, "ann", chosen(w="de"))
+        call.invoke(single_option, "ann", config_of(w="de"))
     with pytest.raises(UsageError, match="takes a list of options"):
-        call.invoke(several, "?", chosen(r="b"))
+        call.invoke(multi_option, "?", config_of(r="b"))
 
 
 def test_models_are_configurable(call):
@@ -130,9 +133,9 @@ def test_models_are_configurable(call):
         responses=["a"], callbacks=[], tags=["kept"]
     ).configurable_fields(responses=ConfigurableField(id="r"))
 
-    assert call.invoke(model, "?", chosen(r=["b"])).text == "b"
-    assert "".join(piece.text for piece in call.stream(model, "?", chosen(r=["cd"]))) == "cd"
-    assert model.prepare(chosen(r=["b"]))[0].tags == ["kept"]
+    assert call.invoke(model, "?", config_of(r=["b"])).text == "b"
+    assert "".join(piece.text for piece in call.stream(model, "?", config_of(r=["cd"]))) == "cd"
+    assert model.prepare(config_of(r=["b"]))[0].tags == ["kept"]
 
 
 ALTERNATIVES: Any = Greet().configurable_alternatives(
@@ -145,17 +148,17 @@ ALTERNATIVES: Any = Greet().configurable_alternatives(
 
 def test_an_alternative_comes_from_the_config_of_the_call(call):
     assert call.invoke(ALTERNATIVES, "ann") == "hello ann"
-    assert call.invoke(ALTERNATIVES, "ann", chosen(who="polite")) == "hello ann"
-    assert call.invoke(ALTERNATIVES, "ann", chosen(who="rude")) == "what, ann?"
-    assert call.invoke(ALTERNATIVES, "ann", chosen(who="made")) == "made for ann"
-    assert call.stream(ALTERNATIVES, "ann", chosen(who="rude")) == ["what, ann?"]
+    assert call.invoke(ALTERNATIVES, "ann", config_of(who="polite")) == "hello ann"
+    assert call.invoke(ALTERNATIVES, "ann", config_of(who="rude")) == "what, ann?"
+    assert call.invoke(ALTERNATIVES, "ann", config_of(who="made")) == "made for ann"
+    assert call.stream(ALTERNATIVES, "ann", config_of(who="rude")) == ["what, ann?"]
 
 
 def test_an_unknown_alternative_is_refused_by_name(call):
     with pytest.raises(
         UsageError, match="knows no alternative 'shy'; there are 'polite', 'rude', 'made'"
     ):
-        call.invoke(ALTERNATIVES, "ann", chosen(who="shy"))
+        call.invoke(ALTERNATIVES, "ann", config_of(who="shy"))
 
 
 def test_alternatives_have_settings_of_their_own(call):
@@ -167,8 +170,8 @@ def test_alternatives_have_settings_of_their_own(call):
         )
     )
 
-    assert call.invoke(nested, "ann", chosen(word="oh")) == "oh ann"
-    assert call.invoke(nested, "ann", chosen(word="oh", who="loud")) == "oh ann!"
+    assert call.invoke(nested, "ann", config_of(word="oh")) == "oh ann"
+    assert call.invoke(nested, "ann", config_of(word="oh", who="loud")) == "oh ann!"
 
 
 def test_prefixed_keys_tell_the_settings_of_alternatives_apart(call):
@@ -184,22 +187,22 @@ def test_prefixed_keys_tell_the_settings_of_alternatives_apart(call):
     )
     values = {"who==default/word": "x", "who==b/word": "y"}
 
-    assert call.invoke(nested, "ann", chosen(**values)) == "x ann"
-    assert call.invoke(nested, "ann", chosen(who="b", **values)) == "y ann"
+    assert call.invoke(nested, "ann", config_of(**values)) == "x ann"
+    assert call.invoke(nested, "ann", config_of(who="b", **values)) == "y ann"
     assert [spec.id for spec in nested.config_specs] == ["who", "who==b/word", "who==default/word"]
 
 
 def test_settings_of_the_default_can_be_made_configurable_after_the_alternatives(call):
     more = ALTERNATIVES.configurable_fields(word=WORD)
 
-    assert call.invoke(more, "ann", chosen(word="oh")) == "oh ann"
-    assert call.invoke(more, "ann", chosen(word="oh", who="rude")) == "what, ann?"
+    assert call.invoke(more, "ann", config_of(word="oh")) == "oh ann"
+    assert call.invoke(more, "ann", config_of(word="oh", who="rude")) == "what, ann?"
 
 
 def test_it_is_no_run_of_its_own(call):
     recorder = Recorder()
 
-    call.invoke(GREET, "ann", {"callbacks": [recorder], "run_name": "mine", **chosen(word="oh")})
+    call.invoke(GREET, "ann", {"callbacks": [recorder], "run_name": "mine", **config_of(word="oh")})
 
     assert recorder.names() == ["mine"]
     recorder.check()
@@ -222,7 +225,7 @@ def test_specs_and_schemas_say_what_can_be_chosen():
     assert which["enum"] == ["rude", "made", "polite"]
     (spec,) = ALTERNATIVES.config_specs
     assert (spec.id, spec.default) == ("who", "polite")
-    assert ALTERNATIVES.get_input_schema(chosen(who="made")) is Greet().get_input_schema()
+    assert ALTERNATIVES.get_input_schema(config_of(who="made")) is Greet().get_input_schema()
     assert GREET.InputType is str
 
 
@@ -249,11 +252,11 @@ def test_a_runnable_that_a_method_gives_stays_configurable(call):
     shouting = GREET.shouting()
 
     assert call.invoke(shouting, "ann") == "HELLO ANN"
-    assert call.invoke(shouting, "ann", chosen(word="oh")) == "OH ANN"
+    assert call.invoke(shouting, "ann", config_of(word="oh")) == "OH ANN"
     assert call.invoke(shouting.with_config(configurable={"word": "hm"}), "ann") == "HM ANN"
     assert [spec.id for spec in shouting.config_specs] == ["word"]
-    kept = GREET.with_config(configurable={"word": "kept"}).shouting()
-    assert call.invoke(kept, "ann") == "KEPT ANN"
+    greeting = GREET.with_config(configurable={"word": "kept"}).shouting()
+    assert call.invoke(greeting, "ann") == "KEPT ANN"
 
 
 def test_stream_v2_is_the_chosen_models_own():
@@ -271,11 +274,11 @@ def test_stream_v2_is_the_chosen_models_own():
     chain = RunnableLambda(str.upper) | speaker.with_config(configurable={"word": "oh"})
 
     assert list(chain.stream_v2("ann")) == ["oh", "ANN", {"word": "oh"}]
-    assert next(iter(speaker.stream_v2("ann", chosen(word="ah")))) == "ah"
+    assert next(iter(speaker.stream_v2("ann", config_of(word="ah")))) == "ah"
 
 
 def test_prepare_gives_the_runnable_and_its_config():
-    runnable, config = GREET.with_config(tags=["t"]).prepare(chosen(word="oh"))
+    runnable, config = GREET.with_config(tags=["t"]).prepare(config_of(word="oh"))
 
     assert runnable == Greet(word="oh")
     assert config["tags"] == ["t"]
@@ -300,7 +303,7 @@ def test_a_broken_generator_inside_leaves_nothing_behind(call, no_leaks):
         ConfigurableField(id="w"), b=RunnableGenerator(speak)
     )
     with pytest.raises(ValueError, match="broken"):
-        call.stream(chain, "x", chosen(w="b"))
+        call.stream(chain, "x", config_of(w="b"))
 
 
 def test_configs_of_nested_choices_count_too(call):
@@ -308,8 +311,8 @@ def test_configs_of_nested_choices_count_too(call):
     outer = inner.configurable_alternatives(ConfigurableField(id="who"), other=inner)
 
     assert call.invoke(outer, "ann") == "inner ann"
-    assert call.invoke(outer, "ann", chosen(who="other")) == "inner ann"
-    assert call.invoke(outer, "ann", chosen(who="other", word="call")) == "call ann"
+    assert call.invoke(outer, "ann", config_of(who="other")) == "inner ann"
+    assert call.invoke(outer, "ann", config_of(who="other", word="call")) == "call ann"
     assert outer.get_output_schema() is Greet().get_output_schema()
     assert outer.OutputType is str
     assert [spec.id for spec in outer.config_specs] == ["who", "word"]

@@ -42,10 +42,10 @@ def test_the_next_one_gets_the_input_when_one_fails(call):
 
 
 def test_where_all_fail_the_first_error_is_raised_with_notes_of_the_others(call):
-    with pytest.raises(ValueError, match="first") as raised:
+    with pytest.raises(ValueError, match="first") as excinfo:
         call.invoke(BAD.with_fallbacks([BAD_TOO]), 1)
 
-    assert raised.value.__notes__ == ["fallback 1 failed too: KeyError: 'second'"]
+    assert excinfo.value.__notes__ == ["fallback 1 failed too: KeyError: 'second'"]
 
 
 def test_errors_that_are_not_handled_are_raised(call):
@@ -56,17 +56,17 @@ def test_errors_that_are_not_handled_are_raised(call):
 
 
 def test_the_error_joins_the_input_under_the_exception_key(call):
-    given = {"x": 1}
+    inputs = {"x": 1}
     chain = BAD.with_fallbacks([RunnablePassthrough()], exception_key="error")
 
     for output in (
-        call.invoke(chain, given),
-        *call.stream(chain, given),
-        *call.transform(chain, [given]),
+        call.invoke(chain, inputs),
+        *call.stream(chain, inputs),
+        *call.transform(chain, [inputs]),
     ):
         assert output["x"] == 1
         assert isinstance(output["error"], ValueError)
-    assert given == {"x": 1}, "the caller's dict stays as it was"
+    assert inputs == {"x": 1}, "the caller's dict stays as it was"
 
 
 def test_an_exception_key_needs_a_dict(call):
@@ -123,17 +123,17 @@ def test_traces_show_every_attempt_under_one_run(call):
 
 
 def test_arguments_reach_every_one(call):
-    seen: list[int] = []
+    exponents: list[int] = []
 
     def note(x: int, *, exponent: int = 1) -> int:
-        seen.append(exponent)
-        if len(seen) == 1:
+        exponents.append(exponent)
+        if len(exponents) == 1:
             raise ValueError("again")
         return x**exponent
 
     power = RunnableLambda(note)
     assert call.invoke(power.with_fallbacks([power]), 3, exponent=2) == 9
-    assert seen == [2, 2]
+    assert exponents == [2, 2]
 
 
 def test_cancellation_is_never_handled():
@@ -165,18 +165,18 @@ def test_methods_that_give_a_runnable_are_called_on_all(call):
         def marks(self) -> int:
             return 3
 
-    both: Any = Greeter(name="a").with_fallbacks(
+    chain: Any = Greeter(name="a").with_fallbacks(
         [Greeter(name="b")], exceptions_to_handle=(ValueError,)
     )
-    shouting = both.shouting("!")
+    shouting = chain.shouting("!")
 
     assert isinstance(shouting, RunnableWithFallbacks)
     assert len(shouting.fallbacks) == 1
     assert shouting.exceptions_to_handle == (ValueError,)
     assert call.invoke(shouting, "hi") == "hi!"
-    assert both.marks() == 3
+    assert chain.marks() == 3
     with pytest.raises(AttributeError):
-        both.no_such_method  # noqa: B018
+        chain.no_such_method  # noqa: B018
 
 
 def test_models_fall_back(call):
@@ -206,7 +206,7 @@ def test_types_specs_and_dumps_are_those_of_the_parts():
     assert chain.InputType == chain.runnable.InputType
     assert chain.get_output_schema() is chain.runnable.get_output_schema()
     assert dumpd(chain)["id"][-1] == "RunnableWithFallbacks"
-    assert [type(one).__name__ for one in chain.runnables] == [
+    assert [type(runnable).__name__ for runnable in chain.runnables] == [
         "RunnableLambda",
         "RunnableConfigurableFields",
     ]

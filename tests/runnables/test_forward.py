@@ -20,46 +20,46 @@ DOUBLE: Any = RunnableLambda(double)
 
 
 def test_listeners_hear_of_start_end_and_failure(call):
-    heard: list[Any] = []
+    events: list[Any] = []
     listening = RunnableLambda(lambda x: 10 // x, name="tenth").with_listeners(
-        on_start=lambda run: heard.append(("start", run.name)),
-        on_end=lambda run, config: heard.append(("end", run.outputs["output"], config["tags"])),
-        on_error=lambda run: heard.append(("error", "division" in run.error)),
+        on_start=lambda run: events.append(("start", run.name)),
+        on_end=lambda run, config: events.append(("end", run.outputs["output"], config["tags"])),
+        on_error=lambda run: events.append(("error", "division" in run.error)),
     )
 
     assert call.invoke(listening, 5, {"tags": ["t"]}) == 2
     with pytest.raises(ZeroDivisionError):
         call.invoke(listening, 0)
 
-    assert heard == [("start", "tenth"), ("end", 2, ["t"]), ("start", "tenth"), ("error", True)]
+    assert events == [("start", "tenth"), ("end", 2, ["t"]), ("start", "tenth"), ("error", True)]
 
 
 def test_listeners_hear_of_streams_and_of_every_item_of_a_batch(call):
-    heard: list[Any] = []
-    listening = DOUBLE.with_listeners(on_end=lambda run: heard.append(run.outputs["output"]))
+    outputs: list[Any] = []
+    listening = DOUBLE.with_listeners(on_end=lambda run: outputs.append(run.outputs["output"]))
 
     assert call.stream(listening, 1) == [2]
     assert call.batch(listening, [2, 3]) == [4, 6]
     assert call.invoke(RunnableLambda(lambda x: x) | listening, 4) == 8
-    assert sorted(heard) == [2, 4, 6, 8]
+    assert sorted(outputs) == [2, 4, 6, 8]
 
 
 def test_async_listeners_are_awaited():
     import asyncio
 
-    heard: list[Any] = []
+    outputs: list[Any] = []
 
-    async def ended(run: Any) -> None:
+    async def on_end(run: Any) -> None:
         await asyncio.sleep(0)
-        heard.append(run.outputs["output"])
+        outputs.append(run.outputs["output"])
 
-    async def started(run: Any, config: Any) -> None:
-        heard.append(config["tags"])
+    async def on_start(run: Any, config: Any) -> None:
+        outputs.append(config["tags"])
 
-    listening = DOUBLE.with_alisteners(on_start=started, on_end=ended)
+    listening = DOUBLE.with_alisteners(on_start=on_start, on_end=on_end)
 
     assert asyncio.run(listening.ainvoke(2, {"tags": ["t"]})) == 4
-    assert heard == [["t"], 4]
+    assert outputs == [["t"], 4]
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_runnables_called_inside_are_children(call):
 
 @pytest.mark.slow
 def test_a_stream_left_early_runs_the_finally_of_every_step(call, no_leaks):
-    closed: list[str] = []
+    names: list[str] = []
 
     def step(name: str) -> Any:
         def run(items: Iterator[int]) -> Iterator[int]:
@@ -90,13 +90,13 @@ def test_a_stream_left_early_runs_the_finally_of_every_step(call, no_leaks):
                 for item in items:
                     yield from range(item, item + 100)
             finally:
-                closed.append(name)
+                names.append(name)
 
         return RunnableGenerator(run, name=name)
 
     chain = step("one") | step("two") | step("three")
     for config in (None, {"tags": ["slow path"]}):
-        closed.clear()
+        names.clear()
         if not call.is_async:
             stream = chain.stream(0, config)
             assert [next(stream), next(stream)] == [0, 1]
@@ -109,17 +109,17 @@ def test_a_stream_left_early_runs_the_finally_of_every_step(call, no_leaks):
                 await stream.aclose()
 
             asyncio.run(main())
-        assert sorted(closed) == ["one", "three", "two"]
+        assert sorted(names) == ["one", "three", "two"]
 
 
 def test_an_error_half_way_closes_the_steps_before(call):
-    closed = []
+    closings = []
 
     def source(items: Iterator[int]) -> Iterator[int]:
         try:
             yield from range(10)
         finally:
-            closed.append("source")
+            closings.append("source")
 
     def fail(items: Iterator[int]) -> Iterator[int]:
         for item in items:
@@ -129,12 +129,12 @@ def test_an_error_half_way_closes_the_steps_before(call):
 
     with pytest.raises(ValueError, match="half-way"):
         call.stream(RunnableGenerator(source) | fail, 0)
-    assert closed == ["source"]
+    assert closings == ["source"]
 
 
 def test_cancelling_while_a_blocking_generator_works_does_not_wait_for_it(no_leaks):
     go_on = threading.Event()
-    closed = threading.Event()
+    closed_event = threading.Event()
 
     def stuck(items: Iterator[int]) -> Iterator[int]:
         try:
@@ -142,7 +142,7 @@ def test_cancelling_while_a_blocking_generator_works_does_not_wait_for_it(no_lea
                 go_on.wait(10)
                 yield item
         finally:
-            closed.set()
+            closed_event.set()
 
     async def main() -> None:
         task = asyncio.ensure_future(RunnableGenerator(stuck).ainvoke(1))
@@ -150,15 +150,15 @@ def test_cancelling_while_a_blocking_generator_works_does_not_wait_for_it(no_lea
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not closed.is_set()
+        assert not closed_event.is_set()
         go_on.set()
-        assert await asyncio.to_thread(closed.wait, 5)
+        assert await asyncio.to_thread(closed_event.wait, 5)
 
     asyncio.run(main())
 
 
 def test_cancelling_while_a_blocking_generator_waits_for_its_input(no_leaks):
-    ended = []
+    closings = []
 
     async def slow(items: AsyncIterator[int]) -> AsyncIterator[int]:
         try:
@@ -166,13 +166,13 @@ def test_cancelling_while_a_blocking_generator_waits_for_its_input(no_leaks):
                 await asyncio.sleep(60)
                 yield item
         finally:
-            ended.append("source")
+            closings.append("source")
 
     def read(items: Iterator[int]) -> Iterator[int]:
         try:
             yield from items
         finally:
-            ended.append("reader")
+            closings.append("reader")
 
     async def main() -> None:
         task = asyncio.ensure_future(collect((RunnableGenerator(slow) | read).astream(1)))
@@ -180,11 +180,11 @@ def test_cancelling_while_a_blocking_generator_waits_for_its_input(no_leaks):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        while len(ended) < 2:
+        while len(closings) < 2:
             await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(main(), 5))
-    assert sorted(ended) == ["reader", "source"]
+    assert sorted(closings) == ["reader", "source"]
 
 
 @pytest.mark.parametrize("bad", [3, len, lambda x: x])

@@ -32,7 +32,7 @@ F: Any = RunnableLambda(f)
 G: Any = RunnableLambda(g)
 
 
-def shown(runnable: Any) -> tuple[list[str], list[str]]:
+def outline(runnable: Any) -> tuple[list[str], list[str]]:
     """The names of the parts, and the edges as text."""
     graph = runnable.get_graph()
     readable = graph.reid()
@@ -43,11 +43,11 @@ def shown(runnable: Any) -> tuple[list[str], list[str]]:
 
 
 def test_one_runnable_between_its_schemas():
-    assert shown(F) == (["f_input", "f", "f_output"], ["f_input > f", "f > f_output"])
+    assert outline(F) == (["f_input", "f", "f_output"], ["f_input > f", "f > f_output"])
 
 
 def test_a_sequence_shows_its_steps_in_order():
-    nodes, edges = shown(F | FakeListChatModel(responses=["a"]) | G)
+    nodes, edges = outline(F | FakeListChatModel(responses=["a"]) | G)
 
     assert nodes == ["f_input", "f", "FakeListChatModel", "g", "g_output"]
     assert set(edges) == {
@@ -59,14 +59,14 @@ def test_a_sequence_shows_its_steps_in_order():
 
 
 def test_the_same_runnable_twice_is_two_parts():
-    nodes, edges = shown(F | F)
+    nodes, edges = outline(F | F)
 
     assert nodes == ["f_input", "f", "f", "f_output"]
     assert set(edges) == {"f_input > f_1", "f_1 > f_2", "f_2 > f_output"}
 
 
 def test_a_parallel_shows_its_branches_side_by_side():
-    nodes, edges = shown(F | RunnableParallel(a=F, b=F | G) | G)
+    nodes, edges = outline(F | RunnableParallel(a=F, b=F | G) | G)
 
     assert nodes == [
         "f_input",
@@ -93,7 +93,7 @@ def test_a_parallel_shows_its_branches_side_by_side():
 
 
 def test_assigning_shows_what_passes_beside_what_is_made():
-    nodes, edges = shown(RunnablePassthrough.assign(z=F))
+    nodes, edges = outline(RunnablePassthrough.assign(z=F))
 
     assert nodes == ["Parallel<z>Input", "Parallel<z>Output", "f", "Passthrough"]
     assert "Parallel<z>Input > Passthrough" in edges
@@ -108,12 +108,12 @@ def test_assigning_shows_what_passes_beside_what_is_made():
     ],
 )  # fmt: skip
 def test_what_only_passes_on_shows_what_is_inside(wrapped):
-    assert shown(wrapped)[0][1] == "f"
+    assert outline(wrapped)[0][1] == "f"
 
 
 def test_what_chooses_at_run_time_is_one_part():
-    assert shown(RunnableBranch((f, F), G))[0] == ["BranchInput", "Branch", "BranchOutput"]
-    assert shown(F.with_fallbacks([G]))[0] == ["f_input", "WithFallbacks", "f_output"]
+    assert outline(RunnableBranch((f, F), G))[0] == ["BranchInput", "Branch", "BranchOutput"]
+    assert outline(F.with_fallbacks([G]))[0] == ["f_input", "WithFallbacks", "f_output"]
 
 
 def test_a_function_shows_the_runnables_that_it_calls():
@@ -122,11 +122,11 @@ def test_a_function_shows_the_runnables_that_it_calls():
     def call_it(x: Any) -> Any:
         return inner.invoke(x)
 
-    assert shown(RunnableLambda(call_it))[0] == ["call_it_input", "call_it_output", "f", "g"]
+    assert outline(RunnableLambda(call_it))[0] == ["call_it_input", "call_it_output", "f", "g"]
 
 
 def test_a_named_sequence_is_shown_with_its_steps():
-    assert shown(RunnableSequence(F, G, name="inner") | F)[0] == [
+    assert outline(RunnableSequence(F, G, name="inner") | F)[0] == [
         "f_input",
         "f",
         "g",
@@ -143,7 +143,7 @@ def test_a_class_with_a_graph_of_its_own_is_asked():
             graph.add_edge(start, end, "go", conditional=True)
             return graph
 
-    nodes, edges = shown(F | Agent())
+    nodes, edges = outline(F | Agent())
     assert nodes == ["f_input", "f", "end"]
     assert edges == ["f_input > f", "f > end"]
 
@@ -227,12 +227,12 @@ def test_wrong_nodes_are_refused_by_name():
 def test_graphs_are_joined_under_a_prefix_where_ids_were_chosen():
     part = Graph()
     part.add_edge(part.add_node(F, "x"), part.add_node(G, "y"))
-    whole = Graph()
+    graph = Graph()
 
-    first, last = whole.extend(part, prefix="sub")
+    first, last = graph.extend(part, prefix="sub")
     assert (first and first.id, last and last.id) == ("sub:x", "sub:y")
-    assert whole.edges == [Edge(source="sub:x", target="sub:y")]
-    begin, _ = whole.extend(F.get_graph(), prefix="ignored")
+    assert graph.edges == [Edge(source="sub:x", target="sub:y")]
+    begin, _ = graph.extend(F.get_graph(), prefix="ignored")
     assert begin is not None
     assert is_uuid(begin.id)
 

@@ -18,14 +18,14 @@ F: Any = RunnableLambda(lambda x: x, name="f")
 G: Any = RunnableLambda(lambda x: x, name="g")
 
 
-def drawn(text: str) -> str:
+def drawing(text: str) -> str:
     """A drawing as written in a test: without its first line break, and indented as the test is."""
     lines = text.strip("\n").splitlines()
     return "\n".join(line[4:].rstrip() for line in lines)
 
 
 def test_a_sequence_goes_straight_down():
-    assert (F | G).get_graph().draw_ascii() == drawn("""
+    assert (F | G).get_graph().draw_ascii() == drawing("""
     +---------+
     | f_input |
     +---------+
@@ -51,7 +51,7 @@ def test_a_sequence_goes_straight_down():
 
 
 def test_branches_stand_side_by_side():
-    assert RunnableParallel(a=F, b=G).get_graph().draw_ascii() == drawn("""
+    assert RunnableParallel(a=F, b=G).get_graph().draw_ascii() == drawing("""
      +--------------------+
      | Parallel<a,b>Input |
      +--------------------+
@@ -123,8 +123,8 @@ def test_neighbours_never_overlap_and_edges_go_down():
     layout = lay_out({id_: "n" * dice.randrange(1, 20) for id_ in ids}, edges)
 
     for layer in layout.layers:
-        for one, other in pairwise(layer):
-            assert right_of(one) < left_of(other)
+        for left_node, other in pairwise(layer):
+            assert right_of(left_node) < left_of(other)
     for route in layout.routes:
         assert [item.layer for item in route.items] == list(
             range(route.items[0].layer, route.items[-1].layer + 1)
@@ -133,7 +133,7 @@ def test_neighbours_never_overlap_and_edges_go_down():
 
 def test_a_long_chain_is_laid_out_without_recursion():
     ids = [str(n) for n in range(3000)]
-    edges = [Edge(one, other) for one, other in pairwise(ids)]
+    edges = [Edge(source, other) for source, other in pairwise(ids)]
 
     assert draw_ascii({id_: id_ for id_ in ids}, edges).count("| 2999 |") == 1
 
@@ -181,6 +181,8 @@ def test_a_canvas_takes_points_lines_texts_and_boxes():
 
 def test_many_edges_are_drawn_in_good_time():
     ids = [str(n) for n in range(40)]
-    edges = [Edge(one, other) for place, one in enumerate(ids) for other in ids[place + 1 :: 3]]
+    edges = [
+        Edge(source, other) for place, source in enumerate(ids) for other in ids[place + 1 :: 3]
+    ]
 
     assert draw_ascii({id_: id_ for id_ in ids}, edges).count("| 39 |") == 1

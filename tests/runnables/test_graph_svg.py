@@ -13,14 +13,14 @@ G: Any = RunnableLambda(lambda x: x, name="g")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def parsed(graph: Graph) -> ET.Element:
+def picture_of(graph: Graph) -> ET.Element:
     return ET.fromstring(graph.draw_svg())
 
 
 def test_every_part_has_a_box_with_its_name_and_every_edge_a_path():
     graph = (F | RunnableParallel(a=F, b=G) | G).get_graph()
 
-    picture = parsed(graph)
+    picture = picture_of(graph)
 
     assert [text.text for text in picture.iter(f"{SVG}text")] == [
         node.name for node in graph.nodes.values()
@@ -30,7 +30,7 @@ def test_every_part_has_a_box_with_its_name_and_every_edge_a_path():
 
 
 def test_everything_is_inside_the_picture():
-    picture = parsed((F | RunnableParallel(a=F, b=F | G, c=G) | G).get_graph())
+    picture = picture_of((F | RunnableParallel(a=F, b=F | G, c=G) | G).get_graph())
 
     width, height = float(picture.attrib["width"]), float(picture.attrib["height"])
     for box in picture.iter(f"{SVG}rect"):
@@ -62,7 +62,7 @@ def test_FV07_text_stays_text():
     b = graph.add_node(G, "b")
     graph.add_edge(a, b, "<img src=x onerror=alert(1)>")
 
-    picture = parsed(graph)
+    picture = picture_of(graph)
 
     assert "<script" not in graph.draw_svg()
     assert not list(picture.iter(f"{SVG}script"))

@@ -36,7 +36,7 @@ class Kept(dict[str, InMemoryChatMessageHistory]):
 
 
 @pytest.fixture
-def kept() -> Kept:
+def histories() -> Kept:
     return Kept()
 
 
@@ -44,8 +44,8 @@ def echo(messages: list[Any]) -> str:
     return " ".join(message.text for message in messages)
 
 
-def test_earlier_messages_go_in_and_new_ones_are_kept(call, kept):
-    chain = RunnableWithMessageHistory(RunnableLambda(echo), kept.of)
+def test_earlier_messages_go_in_and_new_ones_are_kept(call, histories):
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), histories.of)
 
     assert call.invoke(chain, "one", CONFIG) == "one"
     assert call.invoke(chain, [HumanMessage("two")], CONFIG) == "one one two"
@@ -53,39 +53,39 @@ def test_earlier_messages_go_in_and_new_ones_are_kept(call, kept):
         call.invoke(chain, HumanMessage("three"), {"configurable": {"session_id": "bob"}})
         == "three"
     )
-    assert kept.texts() == [
+    assert histories.texts() == [
         ("human", "one"),
         ("ai", "one"),
         ("human", "two"),
         ("ai", "one one two"),
     ]
-    assert kept.texts("bob") == [("human", "three"), ("ai", "three")]
+    assert histories.texts("bob") == [("human", "three"), ("ai", "three")]
 
 
-def test_the_history_has_a_place_of_its_own_in_a_dict(call, kept):
-    seen: list[Any] = []
+def test_the_history_has_a_place_of_its_own_in_a_dict(call, histories):
+    inputs: list[Any] = []
 
-    def answer(given: dict[str, Any]) -> AIMessage:
-        seen.append((given["question"], [m.text for m in given["history"]]))
+    def answer(values: dict[str, Any]) -> AIMessage:
+        inputs.append((values["question"], [m.text for m in values["history"]]))
         return AIMessage("sure")
 
     chain = RunnableWithMessageHistory(
         RunnableLambda(answer),
-        kept.of,
+        histories.of,
         input_messages_key="question",
         history_messages_key="history",
     )
     call.invoke(chain, {"question": "a?"}, CONFIG)
     call.invoke(chain, {"question": "b?"}, CONFIG)
 
-    assert seen == [("a?", []), ("b?", ["a?", "sure"])]
-    assert kept.texts() == [("human", "a?"), ("ai", "sure"), ("human", "b?"), ("ai", "sure")]
+    assert inputs == [("a?", []), ("b?", ["a?", "sure"])]
+    assert histories.texts() == [("human", "a?"), ("ai", "sure"), ("human", "b?"), ("ai", "sure")]
 
 
-def test_without_a_place_the_history_comes_before_the_new_messages(call, kept):
+def test_without_a_place_the_history_comes_before_the_new_messages(call, histories):
     chain = RunnableWithMessageHistory(
-        RunnableLambda(lambda given: {"answer": [AIMessage(echo(given["said"]))], "other": 1}),
-        kept.of,
+        RunnableLambda(lambda values: {"answer": [AIMessage(echo(values["said"]))], "other": 1}),
+        histories.of,
         input_messages_key="said",
         output_messages_key="answer",
     )
@@ -94,50 +94,50 @@ def test_without_a_place_the_history_comes_before_the_new_messages(call, kept):
     assert call.invoke(chain, {"said": "b"}, CONFIG)["answer"][0].text == "a a b"
 
 
-def test_a_model_remembers_and_a_streamed_answer_is_kept_once(call, kept):
-    chain = RunnableWithMessageHistory(FakeListChatModel(responses=["hello you"]), kept.of)
+def test_a_model_remembers_and_a_streamed_answer_is_kept_once(call, histories):
+    chain = RunnableWithMessageHistory(FakeListChatModel(responses=["hello you"]), histories.of)
 
     pieces = call.stream(chain, "hi", CONFIG)
 
     assert "".join(piece.text for piece in pieces) == "hello you"
-    assert kept.texts() == [("human", "hi"), ("ai", "hello you")]
-    answer = kept.of("ann").messages[-1]
+    assert histories.texts() == [("human", "hi"), ("ai", "hello you")]
+    answer = histories.of("ann").messages[-1]
     assert type(answer) is AIMessage, "a whole message, not a chunk"
 
 
-def test_E6_when_the_answer_fails_nothing_is_kept(call, kept):
+def test_E6_when_the_answer_fails_nothing_is_kept(call, histories):
     def break_off(inputs: Iterator[Any]) -> Iterator[str]:
         yield "half an "
         raise ValueError("broken")
 
     for broken in (RunnableLambda(lambda messages: 1 / 0), RunnableGenerator(break_off)):
-        chain = RunnableWithMessageHistory(broken, kept.of)
+        chain = RunnableWithMessageHistory(broken, histories.of)
         with pytest.raises((ValueError, ZeroDivisionError)):
             call.stream(chain, "hi", CONFIG)
         with pytest.raises((ValueError, ZeroDivisionError)):
             call.invoke(chain, "hi", CONFIG)
 
-    assert kept.texts() == []
+    assert histories.texts() == []
 
 
-def test_E6_a_stream_that_is_closed_early_keeps_nothing(kept):
-    chain = RunnableWithMessageHistory(FakeListChatModel(responses=["hello"]), kept.of)
+def test_E6_a_stream_that_is_closed_early_keeps_nothing(histories):
+    chain = RunnableWithMessageHistory(FakeListChatModel(responses=["hello"]), histories.of)
 
     stream = chain.stream("hi", CONFIG)
     next(stream)
     stream.close()
 
-    assert kept.texts() == []
+    assert histories.texts() == []
 
 
-def test_E6_an_incomplete_answer_is_kept_with_its_mark(call, kept):
+def test_E6_an_incomplete_answer_is_kept_with_its_mark(call, histories):
     chain = RunnableWithMessageHistory(
-        RunnableLambda(lambda messages: AIMessage("half an", status="incomplete")), kept.of
+        RunnableLambda(lambda messages: AIMessage("half an", status="incomplete")), histories.of
     )
 
     call.invoke(chain, "hi", CONFIG)
 
-    assert kept.of("ann").messages[-1].status == "incomplete"
+    assert histories.of("ann").messages[-1].status == "incomplete"
 
 
 def test_FK03_a_history_that_fails_is_heard(call):
@@ -158,48 +158,48 @@ def test_FK03_a_history_that_fails_is_heard(call):
         call.stream(chain, "hi", CONFIG)
 
 
-def test_a_conversation_may_be_named_by_several_values(call, kept):
+def test_a_conversation_may_be_named_by_several_values(call, histories):
     specs = [
         ConfigurableFieldSpec(id=key, annotation=str, is_shared=True) for key in ("user", "topic")
     ]
     chain = RunnableWithMessageHistory(
         RunnableLambda(echo),
-        lambda user, topic: kept.of(f"{user}/{topic}"),
+        lambda user, topic: histories.of(f"{user}/{topic}"),
         history_factory_config=specs,
     )
 
     call.invoke(chain, "hi", {"configurable": {"user": "ann", "topic": "cats"}})
 
-    assert list(kept) == ["ann/cats"]
+    assert list(histories) == ["ann/cats"]
     assert [spec.id for spec in chain.config_specs] == ["topic", "user"]
     with pytest.raises(UsageError, match="lacks 'topic'"):
         call.invoke(chain, "hi", {"configurable": {"user": "ann"}})
 
 
-def test_a_single_value_may_have_any_name(call, kept):
+def test_a_single_value_may_have_any_name(call, histories):
     spec = ConfigurableFieldSpec(id="thread", annotation=str)
     by_place = RunnableWithMessageHistory(
-        RunnableLambda(echo), lambda x: kept.of(x), history_factory_config=[spec]
+        RunnableLambda(echo), lambda x: histories.of(x), history_factory_config=[spec]
     )
     by_name = RunnableWithMessageHistory(
-        RunnableLambda(echo), lambda *, thread: kept.of(thread), history_factory_config=[spec]
+        RunnableLambda(echo), lambda *, thread: histories.of(thread), history_factory_config=[spec]
     )
 
     for chain in (by_place, by_name):
         call.invoke(chain, "hi", {"configurable": {"thread": "t"}})
-    assert len(kept.texts("t")) == 4
+    assert len(histories.texts("t")) == 4
 
 
 @pytest.mark.parametrize("config", [None, {}, {"configurable": {"other": 1}}])
-def test_a_call_that_names_no_conversation_is_refused(call, kept, config):
-    chain = RunnableWithMessageHistory(RunnableLambda(echo), kept.of)
+def test_a_call_that_names_no_conversation_is_refused(call, histories, config):
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), histories.of)
 
     with pytest.raises(UsageError, match="lacks 'session_id'; call it with config="):
         call.invoke(chain, "hi", config)
 
 
-def test_wrong_inputs_and_outputs_say_which_key_to_set(call, kept):
-    chain = RunnableWithMessageHistory(RunnableLambda(lambda _: {"a": 1, "b": 2}), kept.of)
+def test_wrong_inputs_and_outputs_say_which_key_to_set(call, histories):
+    chain = RunnableWithMessageHistory(RunnableLambda(lambda _: {"a": 1, "b": 2}), histories.of)
 
     with pytest.raises(
         UsageError,
@@ -212,13 +212,15 @@ def test_wrong_inputs_and_outputs_say_which_key_to_set(call, kept):
         call.invoke(chain, 7, CONFIG)
     with pytest.raises(UsageError, match="is for a dict, and the input is str"):
         call.invoke(
-            RunnableWithMessageHistory(RunnableLambda(echo), kept.of, input_messages_key="q"),
+            RunnableWithMessageHistory(RunnableLambda(echo), histories.of, input_messages_key="q"),
             "hi",
             CONFIG,
         )
     with pytest.raises(UsageError, match="is for a dict, and the input is str"):
         call.invoke(
-            RunnableWithMessageHistory(RunnableLambda(echo), kept.of, history_messages_key="h"),
+            RunnableWithMessageHistory(
+                RunnableLambda(echo), histories.of, history_messages_key="h"
+            ),
             "hi",
             CONFIG,
         )
@@ -226,21 +228,21 @@ def test_wrong_inputs_and_outputs_say_which_key_to_set(call, kept):
         call.invoke(RunnableWithMessageHistory(RunnableLambda(echo), lambda s: {}), "hi", CONFIG)
     with pytest.raises(UsageError, match="needs a runnable and a function"):
         RunnableWithMessageHistory(RunnableLambda(echo))
-    assert kept.texts() == []
+    assert histories.texts() == []
 
 
-def test_the_only_key_of_a_dict_needs_no_naming(call, kept):
+def test_the_only_key_of_a_dict_needs_no_naming(call, histories):
     chain = RunnableWithMessageHistory(
-        RunnableLambda(lambda messages: {"said": echo(messages)}), kept.of
+        RunnableLambda(lambda messages: {"said": echo(messages)}), histories.of
     )
 
     assert call.invoke(chain, {"text": "hi"}, CONFIG) == {"said": "hi"}
-    assert kept.texts() == [("human", "hi"), ("ai", "hi")]
+    assert histories.texts() == [("human", "hi"), ("ai", "hi")]
 
 
-def test_traces_show_the_loading_and_the_runnable(call, kept):
+def test_traces_show_the_loading_and_the_runnable(call, histories):
     recorder = Recorder()
-    chain = RunnableWithMessageHistory(RunnableLambda(echo), kept.of)
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), histories.of)
 
     call.invoke(chain, "hi", {"callbacks": [recorder], **CONFIG})
 
@@ -250,8 +252,8 @@ def test_traces_show_the_loading_and_the_runnable(call, kept):
     recorder.check()
 
 
-def test_each_conversation_of_a_batch_has_its_history(call, kept):
-    chain = RunnableWithMessageHistory(RunnableLambda(echo), kept.of)
+def test_each_conversation_of_a_batch_has_its_history(call, histories):
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), histories.of)
     configs = [{"configurable": {"session_id": name}} for name in ("a", "b")]
 
     call.batch(chain, ["1", "2"], configs)
@@ -261,26 +263,26 @@ def test_each_conversation_of_a_batch_has_its_history(call, kept):
 def test_the_twins_of_a_history_are_used_where_it_has_them():
     class Twins(InMemoryChatMessageHistory):
         async def aget_messages(self) -> list[Any]:
-            asked.append("aget")
+            calls.append("aget")
             return self.messages
 
         async def aadd_messages(self, messages: Any) -> None:
-            asked.append("aadd")
+            calls.append("aadd")
             self.add_messages(messages)
 
     import asyncio
 
-    asked: list[str] = []
-    one = Twins()
-    chain = RunnableWithMessageHistory(RunnableLambda(echo), lambda session_id: one)
+    calls: list[str] = []
+    history = Twins()
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), lambda session_id: history)
 
     asyncio.run(chain.ainvoke("hi", CONFIG))
-    assert asked == ["aget", "aadd"]
+    assert calls == ["aget", "aadd"]
     chain.invoke("hi", CONFIG)
-    assert asked == ["aget", "aadd"]
+    assert calls == ["aget", "aadd"]
 
 
-def test_stream_v2_keeps_a_whole_answer_and_no_part_of_one(kept):
+def test_stream_v2_keeps_a_whole_answer_and_no_part_of_one(histories):
     class Model(Runnable[Any, Any]):
         def _open_stream_v2(self, call: StreamCall) -> Any:
             async def events() -> Any:
@@ -291,44 +293,46 @@ def test_stream_v2_keeps_a_whole_answer_and_no_part_of_one(kept):
 
             return drive_each(events())
 
-    chain = RunnableWithMessageHistory(Model(), kept.of)
+    chain = RunnableWithMessageHistory(Model(), histories.of)
 
     assert list(chain.stream_v2("hi", CONFIG)) == [1]
     assert list(chain.stream_v2("stop", CONFIG)) == [3]
-    assert kept.texts() == [("human", "hi"), ("ai", "ok")]
+    assert histories.texts() == [("human", "hi"), ("ai", "ok")]
 
 
-def test_schemas_say_what_goes_in(kept):
-    chain = RunnableWithMessageHistory(RunnableLambda(echo), kept.of, input_messages_key="q")
+def test_schemas_say_what_goes_in(histories):
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), histories.of, input_messages_key="q")
 
     assert list(chain.get_input_schema().model_fields) == ["q"]
     assert "session_id" in chain.get_config_jsonschema()["$defs"]["Configurable"]["properties"]
     assert [node.name for node in chain.get_graph().nodes.values()][1] == "echo"
 
 
-def test_chunks_are_kept_as_whole_messages(call, kept):
-    chain = RunnableWithMessageHistory(RunnableLambda(lambda _: AIMessageChunk("hi")), kept.of)
+def test_chunks_are_kept_as_whole_messages(call, histories):
+    chain = RunnableWithMessageHistory(RunnableLambda(lambda _: AIMessageChunk("hi")), histories.of)
 
     call.invoke(chain, "hi", CONFIG)
 
-    assert type(kept.of("ann").messages[-1]) is AIMessage
+    assert type(histories.of("ann").messages[-1]) is AIMessage
 
 
-def test_an_empty_stream_keeps_nothing(call, kept):
+def test_an_empty_stream_keeps_nothing(call, histories):
     def silent(inputs: Iterator[Any]) -> Iterator[str]:
         yield from ()
 
     assert (
-        call.stream(RunnableWithMessageHistory(RunnableGenerator(silent), kept.of), "hi", CONFIG)
+        call.stream(
+            RunnableWithMessageHistory(RunnableGenerator(silent), histories.of), "hi", CONFIG
+        )
         == []
     )
-    assert kept.texts() == []
+    assert histories.texts() == []
 
 
-def test_types_may_be_said(kept):
-    chain = RunnableWithMessageHistory(RunnableLambda(echo), kept.of, custom_input_type=dict)
+def test_types_may_be_said(histories):
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), histories.of, custom_input_type=dict)
 
     assert chain.get_input_schema().model_json_schema()["type"] == "object"
-    assert RunnableWithMessageHistory(RunnableLambda(echo), kept.of).OutputType is str
-    keyed = RunnableWithMessageHistory(RunnableLambda(echo), kept.of, history_messages_key="h")
+    assert RunnableWithMessageHistory(RunnableLambda(echo), histories.of).OutputType is str
+    keyed = RunnableWithMessageHistory(RunnableLambda(echo), histories.of, history_messages_key="h")
     assert keyed.get_input_schema().model_json_schema()["type"] == "object"

@@ -28,10 +28,10 @@ def test_a_function_is_called(call):
 
 
 def test_each_mode_calls_its_own_function(call):
-    async def awaited(x: int) -> str:
+    async def async_function(x: int) -> str:
         return "async"
 
-    assert call.invoke(RunnableLambda(lambda x: "sync", afunc=awaited), 1) == call.mode
+    assert call.invoke(RunnableLambda(lambda x: "sync", afunc=async_function), 1) == call.mode
 
 
 def test_an_async_only_function_in_a_blocking_call_says_what_to_do():
@@ -101,24 +101,24 @@ def test_a_returned_runnable_is_run_in_its_place(call):
 def test_a_recursion_without_end_is_ended(call):
     recorder = Recorder()
 
-    def again(x: int) -> RunnableLambda[int, int]:
-        return RunnableLambda(again)
+    def recurse(x: int) -> RunnableLambda[int, int]:
+        return RunnableLambda(recurse)
 
     with pytest.raises(RecursionLimitError, match="recursion_limit"):
-        call.invoke(RunnableLambda(again), 1, {"callbacks": [recorder], "recursion_limit": 10})
+        call.invoke(RunnableLambda(recurse), 1, {"callbacks": [recorder], "recursion_limit": 10})
 
     assert len(recorder.started) == 10
     recorder.check()
     with pytest.raises(RecursionError):
-        call.invoke(RunnableLambda(again), 1)
+        call.invoke(RunnableLambda(recurse), 1)
 
 
 def test_a_function_may_ask_for_config_and_run_manager(call):
     def nosy(x: int, config: RunnableConfig, run_manager: Any) -> Any:
         return config["tags"], config["configurable"], hasattr(run_manager, "get_child")
 
-    given = {"tags": ["a"], "configurable": {"k": 1}}
-    assert call.invoke(RunnableLambda(nosy), 1, given) == (["a"], {"k": 1}, True)
+    call_config = {"tags": ["a"], "configurable": {"k": 1}}
+    assert call.invoke(RunnableLambda(nosy), 1, call_config) == (["a"], {"k": 1}, True)
 
 
 def test_keyword_arguments_reach_the_function(call):
@@ -132,10 +132,10 @@ def test_runnables_called_inside_are_children(call):
     def blocking(x: int) -> int:
         return inner.invoke(x)
 
-    async def awaited(x: int) -> int:
+    async def async_function(x: int) -> int:
         return await inner.ainvoke(x)
 
-    outer = RunnableLambda(blocking, afunc=awaited, name="outer")
+    outer = RunnableLambda(blocking, afunc=async_function, name="outer")
     assert call.invoke(outer, 1, {"callbacks": [recorder], "tags": ["t"]}) == 2
 
     assert recorder.parent_of("inner") == "outer"
@@ -163,9 +163,9 @@ def test_runnables_called_inside_a_generator_are_children_at_every_step(call):
 
 def test_FC07_context_variables_are_seen_inside_and_not_leaked_back(call):
     def look(x: int) -> str:
-        seen = COLOUR.get()
+        colour = COLOUR.get()
         COLOUR.set("inside")
-        return seen
+        return colour
 
     token = COLOUR.set("outside")
     try:
@@ -200,14 +200,14 @@ def test_FC10_a_blocking_call_inside_a_running_loop_works():
 
 
 def test_FC10_a_blocking_call_from_a_callback_works(call):
-    heard = []
+    results = []
 
     class Caller(BaseCallbackHandler):
         def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
-            heard.append(RunnableLambda(lambda x: x + 1).invoke(41))
+            results.append(RunnableLambda(lambda x: x + 1).invoke(41))
 
     call.invoke(RunnableLambda(lambda x: x), 1, {"callbacks": [Caller()]})
-    assert heard == [42]
+    assert results == [42]
 
 
 def test_a_StopIteration_of_the_user_is_an_error_and_no_end(call):
@@ -231,13 +231,13 @@ def test_chain_names_a_runnable_after_its_function(call):
 
 
 def test_what_is_no_function_is_refused():
-    async def awaited(x: Any) -> Any:
+    async def async_function(x: Any) -> Any:
         return x
 
     with pytest.raises(TypeError, match="needs a function, not int: 3"):
         RunnableLambda(3)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="is async already"):
-        RunnableLambda(awaited, afunc=awaited)
+        RunnableLambda(async_function, afunc=async_function)
 
 
 def test_equality_and_repr():
@@ -256,10 +256,10 @@ def test_equality_and_repr():
 
 
 def test_a_function_that_calls_itself_without_end_is_told_what_to_do(call):
-    def again(value):
+    def recurse(value):
         return endless.invoke(value)
 
-    endless = RunnableLambda(again)
+    endless = RunnableLambda(recurse)
     with pytest.raises(RecursionLimitError, match="end the recursion"):
         call.invoke(endless, 1)
 
@@ -288,24 +288,24 @@ def test_FC03_an_async_object_runs_on_the_loop_and_no_coroutine_is_dropped(monke
 
 
 def test_FC03_a_coroutine_that_nobody_awaits_any_more_is_closed():
-    made: list[Any] = []
-    entered, go = threading.Event(), threading.Event()
+    coroutines: list[Any] = []
+    entered_event, go = threading.Event(), threading.Event()
 
     def lazy_exports(_: object) -> Any:
-        entered.set()
+        entered_event.set()
         go.wait(10)
-        made.append(Later()(1))
-        return made[0]
+        coroutines.append(Later()(1))
+        return coroutines[0]
 
     async def cancel_while_it_runs() -> None:
         task = asyncio.ensure_future(RunnableLambda(lazy_exports).ainvoke(1))
-        while not entered.is_set():
+        while not entered_event.is_set():
             await asyncio.sleep(0.001)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         go.set()
-        while not made or inspect.getcoroutinestate(made[0]) != inspect.CORO_CLOSED:
+        while not coroutines or inspect.getcoroutinestate(coroutines[0]) != inspect.CORO_CLOSED:
             await asyncio.sleep(0.001)
 
     asyncio.run(asyncio.wait_for(cancel_while_it_runs(), 20))
@@ -316,10 +316,10 @@ def test_a_pickled_lambda_runs_in_another_process():
     import subprocess
     import sys
 
-    written = pickle.dumps(RunnableLambda(str.upper) | RunnableLambda(len))
+    data = pickle.dumps(RunnableLambda(str.upper) | RunnableLambda(len))
     program = "import pickle, sys; print(pickle.loads(bytes.fromhex(sys.argv[1])).invoke('abc'))"
     done = subprocess.run(
-        [sys.executable, "-c", program, written.hex()],
+        [sys.executable, "-c", program, data.hex()],
         capture_output=True,
         text=True,
         check=True,

@@ -158,8 +158,8 @@ def test_shape_7_a_sequence_and_a_binding_with_invoke_of_their_own():
         def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
             return ("wrapped", super().invoke(input, config, **kwargs))
 
-    counted = Counted(lambda x: x + 1, lambda x: x + 1, name="counted")
-    assert RunnableParallel(a=counted).invoke(1) == {"a": ("counted", 3)}
+    chain = Counted(lambda x: x + 1, lambda x: x + 1, name="counted")
+    assert RunnableParallel(a=chain).invoke(1) == {"a": ("counted", 3)}
     wrapped = Wrapped(bound=RunnableLambda(lambda x: x))
     assert (wrapped | (lambda x: x)).invoke(1) == ("wrapped", 1)
     assert asyncio.run(wrapped.ainvoke(1)) == 1

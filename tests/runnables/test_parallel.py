@@ -24,10 +24,10 @@ pytestmark = pytest.mark.timing
 
 
 def test_branches_get_the_same_input(call):
-    both = RunnableParallel(double=lambda x: x * 2, square=lambda x: x * x)
+    parallel = RunnableParallel(double=lambda x: x * 2, square=lambda x: x * x)
 
-    assert call.invoke(both, 5) == {"double": 10, "square": 25}
-    assert call.batch(both, [1, 2]) == [{"double": 2, "square": 1}, {"double": 4, "square": 4}]
+    assert call.invoke(parallel, 5) == {"double": 10, "square": 25}
+    assert call.batch(parallel, [1, 2]) == [{"double": 2, "square": 1}, {"double": 4, "square": 4}]
 
 
 def test_keys_keep_their_order_whoever_is_first(call):
@@ -35,9 +35,9 @@ def test_keys_keep_their_order_whoever_is_first(call):
         time.sleep(0.02)
         return x
 
-    both = RunnableParallel(slow=slow, quick=lambda x: x)
+    parallel = RunnableParallel(slow=slow, quick=lambda x: x)
 
-    assert list(call.invoke(both, 1)) == ["slow", "quick"]
+    assert list(call.invoke(parallel, 1)) == ["slow", "quick"]
 
 
 def test_branches_may_come_as_a_dict_as_arguments_nested_or_under_the_old_name(call):
@@ -85,8 +85,8 @@ def test_a_parallel_streams_its_branches_as_they_produce(call):
             yield from word
         quick_is_done.set()
 
-    both = RunnableParallel(slow=RunnableGenerator(slow), quick=RunnableGenerator(quick))
-    pieces = call.stream(both, "ab")
+    parallel = RunnableParallel(slow=RunnableGenerator(slow), quick=RunnableGenerator(quick))
+    pieces = call.stream(parallel, "ab")
 
     assert pieces == [{"quick": "a"}, {"quick": "b"}, {"slow": "ab"}]
     assert all(isinstance(piece, AddableDict) for piece in pieces)
@@ -97,8 +97,8 @@ def test_every_branch_sees_every_piece_of_a_streamed_input(call):
         for word in words:
             yield f"<{word}>"
 
-    both = RunnableParallel(whole=RunnableLambda(lambda x: x), pieces=RunnableGenerator(mark))
-    pieces = call.transform(both, ["a", "b", "c"])
+    parallel = RunnableParallel(whole=RunnableLambda(lambda x: x), pieces=RunnableGenerator(mark))
+    pieces = call.transform(parallel, ["a", "b", "c"])
     total = sum(pieces, AddableDict())
 
     assert total == {"whole": "abc", "pieces": "<a><b><c>"}
@@ -109,8 +109,8 @@ def test_a_branch_that_reads_nothing_does_not_hold_up_the_others(call):
     def silent(words: Iterator[str]) -> Iterator[str]:
         yield "done"
 
-    both = RunnableParallel(silent=RunnableGenerator(silent), all=RunnablePassthrough())
-    total = sum(call.transform(both, list("abcdef")), AddableDict())
+    parallel = RunnableParallel(silent=RunnableGenerator(silent), all=RunnablePassthrough())
+    total = sum(call.transform(parallel, list("abcdef")), AddableDict())
 
     assert total == {"silent": "done", "all": "abcdef"}
 
@@ -122,23 +122,23 @@ def test_one_failing_branch_fails_the_whole_and_every_run_ends(call, no_leaks):
     def fail(x: Any) -> Any:
         raise ValueError("no")
 
-    both = RunnableParallel(good=RunnableLambda(lambda x: x, name="good"), bad=fail)
+    parallel = RunnableParallel(good=RunnableLambda(lambda x: x, name="good"), bad=fail)
     for do in (call.invoke, call.stream):
         with pytest.raises(ValueError, match="no"):
-            do(both, 1, {"callbacks": [recorder]})
+            do(parallel, 1, {"callbacks": [recorder]})
 
     recorder.check()
     assert recorder.endings()["RunnableParallel<good,bad>"] == "error"
 
 
 def test_a_failing_branch_cancels_its_siblings():
-    ended = []
+    cancellations = []
 
     async def forever(x: Any) -> Any:
         try:
             await asyncio.sleep(60)
         finally:
-            ended.append("cancelled")
+            cancellations.append("cancelled")
 
     async def fail(x: Any) -> Any:
         await asyncio.sleep(0)
@@ -150,7 +150,7 @@ def test_a_failing_branch_cancels_its_siblings():
         assert len(asyncio.all_tasks()) == 1
 
     asyncio.run(main())
-    assert ended == ["cancelled"]
+    assert cancellations == ["cancelled"]
 
 
 @pytest.mark.slow
@@ -188,9 +188,9 @@ def test_branches_closed_because_a_neighbour_failed_have_failed(call, no_leaks, 
     branch: Any = RunnableGenerator(endless) | RunnablePassthrough()
     for _ in range(depth):
         branch = {"endless": branch}
-    both = RunnableParallel(deep=branch, fails=RunnableGenerator(fail))
+    parallel = RunnableParallel(deep=branch, fails=RunnableGenerator(fail))
     with pytest.raises(ValueError, match="no"):
-        call.stream(both, 1, {"callbacks": [recorder]})
+        call.stream(parallel, 1, {"callbacks": [recorder]})
 
     recorder.check()
     assert set(recorder.endings().values()) == {"error"}
@@ -211,10 +211,10 @@ def test_a_stream_of_branches_closed_early_ends_every_run(no_leaks):
     def count(_: Iterator[Any]) -> Iterator[int]:
         yield from range(1_000_000)
 
-    both = RunnableParallel(
+    parallel = RunnableParallel(
         a=RunnableGenerator(count, name="a"), b=RunnableGenerator(count, name="b")
     )
-    stream = both.stream(0, {"callbacks": [recorder]})
+    stream = parallel.stream(0, {"callbacks": [recorder]})
     next(stream)
     stream.close()
 

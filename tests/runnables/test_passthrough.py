@@ -28,29 +28,29 @@ def test_the_input_passes(call):
 
 
 def test_a_function_looks_at_the_whole_of_what_passes(call):
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     def look(x: Any, config: RunnableConfig) -> None:
-        seen.append((x, config["tags"]))
+        calls.append((x, config["tags"]))
 
     passing = RunnablePassthrough(look)
     assert call.invoke(passing, "ab", {"tags": ["t"]}) == "ab"
     assert call.transform(passing, ["a", "b"]) == ["a", "b"]
 
-    assert seen == [("ab", ["t"]), ("ab", [])]
+    assert calls == [("ab", ["t"]), ("ab", [])]
 
 
 def test_each_mode_has_its_own_function(call):
-    seen = []
+    modes = []
 
-    async def awaited(x: Any) -> None:
-        seen.append("async")
+    async def async_function(x: Any) -> None:
+        modes.append("async")
 
-    call.invoke(RunnablePassthrough(lambda x: seen.append("sync"), awaited), 1)
-    assert seen == [call.mode]
+    call.invoke(RunnablePassthrough(lambda x: modes.append("sync"), async_function), 1)
+    assert modes == [call.mode]
 
     with pytest.raises(BlockingCallError, match="use ainvoke"):
-        RunnablePassthrough(awaited).invoke(1)
+        RunnablePassthrough(async_function).invoke(1)
 
 
 def test_assign_adds_keys(call):
@@ -90,12 +90,12 @@ def test_assign_streams_the_keys_that_were_there_at_once(call):
 
 
 def test_pick_gives_a_value_or_a_smaller_dict(call):
-    given = {"a": 1, "b": 2, "c": 3}
+    values = {"a": 1, "b": 2, "c": 3}
 
-    assert call.invoke(RunnablePick("a"), given) == 1
-    assert call.invoke(RunnablePick(["a", "b", "z"]), given) == {"a": 1, "b": 2}
-    assert call.invoke(RunnablePick("z"), given) is None
-    assert call.stream(RunnablePick("z"), given) == []
+    assert call.invoke(RunnablePick("a"), values) == 1
+    assert call.invoke(RunnablePick(["a", "b", "z"]), values) == {"a": 1, "b": 2}
+    assert call.invoke(RunnablePick("z"), values) is None
+    assert call.stream(RunnablePick("z"), values) == []
     assert call.invoke(RunnableLambda(lambda x: {"n": x}).pick("n"), 5) == 5
     assert call.transform(RunnablePick("a"), [{"a": 1}, {"b": 2}, {"a": 3}]) == [1, 3]
 

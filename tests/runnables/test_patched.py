@@ -32,7 +32,7 @@ def call_name(call) -> str:
     return "async" if call.mode == "async" else "blocking"
 
 
-def patched(cls: type, name: str, value: object) -> mock._patch:
+def patch_method(cls: type, name: str, value: object) -> mock._patch:
     method = mock.AsyncMock if name.startswith("a") else mock.Mock
     return mock.patch.object(cls, name, method(return_value=value))
 
@@ -40,11 +40,11 @@ def patched(cls: type, name: str, value: object) -> mock._patch:
 def test_a_patched_model_is_not_asked(call, names):
     model = FakeListChatModel(responses=["real"])
     chain = PROMPT | model | StrOutputParser()
-    beside = RunnableParallel(a=chain, b=PROMPT | model.bind(stop=["x"]))
+    parallel = RunnableParallel(a=chain, b=PROMPT | model.bind(stop=["x"]))
 
-    with patched(FakeListChatModel, names["invoke"], AIMessage("patched")) as patch:
+    with patch_method(FakeListChatModel, names["invoke"], AIMessage("patched")) as patch:
         assert call.invoke(chain, {"x": 1}) == "patched"
-        assert call.invoke(beside, {"x": 1}) == {"a": "patched", "b": AIMessage("patched")}
+        assert call.invoke(parallel, {"x": 1}) == {"a": "patched", "b": AIMessage("patched")}
 
     assert patch.call_count == 3
     assert call.invoke(chain, {"x": 1}) == "real"
@@ -56,7 +56,7 @@ def test_a_patch_of_a_base_class_counts_for_its_subclasses(call, names):
 
     chain = PROMPT | Mine(responses=["real"]) | StrOutputParser()
 
-    with patched(FakeListChatModel, names["invoke"], AIMessage("patched")):
+    with patch_method(FakeListChatModel, names["invoke"], AIMessage("patched")):
         assert call.invoke(chain, {"x": 1}) == "patched"
     assert call.invoke(chain, {"x": 1}) == "real"
 
@@ -79,11 +79,11 @@ def test_a_patched_stream_is_read(call, names):
         yield AIMessageChunk("pa")
         yield AIMessageChunk("tched")
 
-    async def awaited(*args, **kwargs):
+    async def async_pieces(*args, **kwargs):
         for piece in pieces():
             yield piece
 
-    source = awaited if names["stream"] == "astream" else pieces
+    source = async_pieces if names["stream"] == "astream" else pieces
     with mock.patch.object(FakeListChatModel, names["stream"], source):
         assert call.stream(chain, {"x": 1}) == ["pa", "tched"]
     assert call.stream(chain, {"x": 1}) == list("real")
@@ -93,7 +93,7 @@ def test_a_patched_prompt_is_asked_under_a_stream_too(call, names):
     value = PROMPT.invoke({"x": "other"})
     model = GenericFakeChatModel(messages=iter(["one two", "three"]))
 
-    with patched(ChatPromptTemplate, names["invoke"], value) as patch:
+    with patch_method(ChatPromptTemplate, names["invoke"], value) as patch:
         pieces = call.stream(PROMPT | model | StrOutputParser(), {"x": 1})
 
     assert pieces == ["one", " ", "two"]
@@ -103,7 +103,7 @@ def test_a_patched_prompt_is_asked_under_a_stream_too(call, names):
 def test_a_patched_batch_gets_all_inputs_at_once(call, names):
     chain = PROMPT | FakeListChatModel(responses=["real"]) | StrOutputParser()
 
-    with patched(FakeListChatModel, names["batch"], [AIMessage("a"), AIMessage("b")]) as patch:
+    with patch_method(FakeListChatModel, names["batch"], [AIMessage("a"), AIMessage("b")]) as patch:
         assert call.batch(chain, [{"x": 1}, {"x": 2}]) == ["a", "b"]
 
     assert [value.to_string() for value in patch.call_args.args[0]] == ["Human: 1", "Human: 2"]

@@ -59,13 +59,13 @@ def test_a_function_may_say_what_is_tried_again(call):
     retried = at_once(
         Flaky(1, ValueError("soon")).runnable(), retry_if_exception_type=lambda e: "soon" in str(e)
     )
-    refused = at_once(
+    chain = at_once(
         Flaky(1, ValueError("never")).runnable(), retry_if_exception_type=lambda e: "soon" in str(e)
     )
 
     assert call.invoke(retried, 1) == 1
     with pytest.raises(ValueError, match="never"):
-        call.invoke(refused, 1)
+        call.invoke(chain, 1)
 
 
 def test_of_a_batch_only_what_failed_is_tried_again(call):
@@ -179,22 +179,22 @@ def test_waits_grow_and_have_an_end():
 def test_it_really_waits(call):
     retry = Flaky(1).runnable().with_retry(exponential_jitter_params={"initial": 0.05, "jitter": 0})
 
-    begun = time.monotonic()
+    start = time.monotonic()
     call.invoke(retry, 1)
 
-    assert time.monotonic() - begun >= 0.05
+    assert time.monotonic() - start >= 0.05
 
 
 def test_E4_retry_after_is_honoured_up_to_its_cap(call):
     soon = Flaky(1, ModelRateLimitError("slow down", retry_after=0.05))
     late = Flaky(1, ModelRateLimitError("slow down", retry_after=61))
 
-    begun = time.monotonic()
+    start = time.monotonic()
     assert call.invoke(at_once(soon.runnable()), 1) == 1
-    assert time.monotonic() - begun >= 0.05
-    with pytest.raises(ModelRateLimitError) as raised:
+    assert time.monotonic() - start >= 0.05
+    with pytest.raises(ModelRateLimitError) as excinfo:
         call.invoke(at_once(late.runnable()), 1)
-    assert raised.value.retry_after == 61
+    assert excinfo.value.retry_after == 61
     assert late.calls == [1]
 
 
@@ -202,22 +202,22 @@ def test_E4_retry_after_is_honoured_up_to_its_cap(call):
     "error", [ModelAuthenticationError("who?"), ModelQuotaError("broke"), UsageError("wrong")]
 )
 def test_E4_what_cannot_get_better_is_tried_again_only_where_named(call, error):
-    once, named = Flaky(1, error), Flaky(1, error)
+    once, twice = Flaky(1, error), Flaky(1, error)
 
     with pytest.raises(type(error)):
         call.invoke(at_once(once.runnable()), 1)
     assert once.calls == [1]
-    assert call.invoke(at_once(named.runnable(), retry_if_exception_type=(type(error),)), 1) == 1
+    assert call.invoke(at_once(twice.runnable(), retry_if_exception_type=(type(error),)), 1) == 1
 
 
 def test_E4_FH06_a_model_under_with_retry_leaves_the_retries_to_it(call):
     model = Model(errors=[ModelAPIError("down")] * 9, requests=[])
 
-    with pytest.raises(ModelAPIError) as raised:
+    with pytest.raises(ModelAPIError) as excinfo:
         call.invoke(at_once(model, stop_after_attempt=3), "hi")
 
     assert len(model.requests) == 3
-    assert raised.value.attempts == 3
+    assert excinfo.value.attempts == 3
 
 
 def test_FH06_retry_under_retry_and_fallback_stays_within_the_budget(call):
@@ -286,18 +286,18 @@ def test_cancellation_is_not_tried_again():
 
 
 def test_arguments_and_config_reach_every_attempt(call):
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     def note(x: int, config: Any, *, exponent: int = 1) -> int:
-        seen.append((exponent, config["tags"]))
-        if len(seen) < 2:
+        calls.append((exponent, config["tags"]))
+        if len(calls) < 2:
             raise ValueError("again")
         return x**exponent
 
     retry = at_once(RunnableLambda(note)).with_config(tags=["t"])
 
     assert call.invoke(retry, 3, exponent=2) == 9
-    assert seen == [(2, ["t"]), (2, ["t"])]
+    assert calls == [(2, ["t"]), (2, ["t"])]
 
 
 def test_no_attempt_at_all_is_refused():
@@ -335,16 +335,16 @@ def test_inputs_that_break_later_are_heard(call):
 
 
 def test_a_retried_stream_of_inputs_is_closed_by_its_reader():
-    closed: list[bool] = []
+    closings: list[bool] = []
 
     def source() -> Any:
         try:
             yield from "abc"
         finally:
-            closed.append(True)
+            closings.append(True)
 
     stream = at_once(stream_failing(times=1, at=0, pieces=["a", "b", "c"])[0]).transform(source())
     assert next(stream) == "a"
     stream.close()
 
-    assert closed == [True]
+    assert closings == [True]

@@ -58,23 +58,23 @@ def test_nested_sequences_are_flattened():
 
 
 def test_a_stream_flows_through_piece_by_piece(call):
-    seen: list[str] = []
+    inputs: list[str] = []
 
     def letters(words: Iterator[str]) -> Iterator[str]:
         for word in words:
             for letter in word:
-                seen.append(letter)
+                inputs.append(letter)
                 yield letter
 
     def shout(letters: Iterator[str]) -> Iterator[str]:
         for letter in letters:
-            seen.append(letter.upper())
+            inputs.append(letter.upper())
             yield letter.upper()
 
     sequence = RunnableGenerator(letters) | shout
 
     assert call.stream(sequence, "ab") == ["A", "B"]
-    assert seen == ["a", "A", "b", "B"]
+    assert inputs == ["a", "A", "b", "B"]
     assert call.invoke(sequence, "ab") == "AB"
     assert call.transform(sequence, ["a", "b"]) == ["A", "B"]
 

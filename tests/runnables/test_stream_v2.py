@@ -38,22 +38,22 @@ def test_the_stream_of_the_model_inside_comes_through(call, runnable, text):
 
 
 def test_a_history_keeps_what_was_streamed_once(call):
-    kept = InMemoryChatMessageHistory()
-    chain = RunnableWithMessageHistory(model("hello"), lambda session_id: kept)
+    history = InMemoryChatMessageHistory()
+    chain = RunnableWithMessageHistory(model("hello"), lambda session_id: history)
 
     assert text_of(call.stream_v2(chain, "hi", CONFIG)) == "hello"
-    assert [(message.type, message.text) for message in kept.messages] == [
+    assert [(message.type, message.text) for message in history.messages] == [
         ("human", "hi"),
         ("ai", "hello"),
     ]
 
 
 def test_E6_a_stream_that_is_left_early_keeps_nothing():
-    kept = InMemoryChatMessageHistory()
-    chain = RunnableWithMessageHistory(model("hello"), lambda session_id: kept)
+    history = InMemoryChatMessageHistory()
+    chain = RunnableWithMessageHistory(model("hello"), lambda session_id: history)
 
     stream = chain.stream_v2("hi", CONFIG)
     next(iter(stream))
     stream.close()
 
-    assert kept.messages == []
+    assert history.messages == []

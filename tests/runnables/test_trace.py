@@ -36,7 +36,7 @@ class Stuck:
         return x
 
 
-def everything(function: Any) -> Any:
+def full_chain(function: Any) -> Any:
     """A chain that holds one of each kind of runnable."""
 
     async def letters(items: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -63,7 +63,7 @@ def everything(function: Any) -> Any:
 def test_FC03_a_run_cancelled_at_any_stage_ends_every_run_it_started(how: str):
     async def run(at: int) -> int:
         recorder, stuck = Recorder(), Stuck(at)
-        chain, config = everything(stuck), {"callbacks": [recorder]}
+        chain, config = full_chain(stuck), {"callbacks": [recorder]}
 
         async def go() -> None:
             if how == "invoke":
@@ -122,9 +122,9 @@ def test_an_error_at_any_stage_ends_every_run_it_started(call, no_leaks):
         )
 
     for do in (call.invoke, call.stream):
-        whole = Fails(10_000)
-        do(chain_of(whole), 1)
-        for at in range(1, whole.calls + 1):
+        steps = Fails(10_000)
+        do(chain_of(steps), 1)
+        for at in range(1, steps.calls + 1):
             recorder = Recorder()
             with pytest.raises(ValueError, match="stage"):
                 do(chain_of(Fails(at)), 1, {"callbacks": [recorder]})
@@ -138,25 +138,25 @@ def test_a_stream_dropped_after_any_piece_ends_every_run_it_started(call):
             yield from item
 
     chain = RunnableGenerator(letters) | RunnableParallel(a=letters, b=RunnablePassthrough())
-    for kept in range(7):
+    for piece_count in range(7):
         recorder = Recorder()
         if not call.is_async:
             stream = chain.stream("abc", {"callbacks": [recorder]})
-            for _ in range(kept):
+            for _ in range(piece_count):
                 next(stream, None)
             stream.close()
         else:
 
-            async def main(kept: int = kept, recorder: Recorder = recorder) -> None:
+            async def main(piece_count: int = piece_count, recorder: Recorder = recorder) -> None:
                 stream = chain.astream("abc", {"callbacks": [recorder]})
-                for _ in range(kept):
+                for _ in range(piece_count):
                     await anext(stream, None)
                 await stream.aclose()
 
             asyncio.run(main())
         recorder.check()
         if (
-            kept
+            piece_count
         ):  # a branch under way is cancelled in a task, closed in a thread; the whole just ends
             assert recorder.endings()["RunnableSequence"] == "end"
 

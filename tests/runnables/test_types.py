@@ -302,16 +302,16 @@ def test_a_binding_speaks_for_what_is_bound():
     assert bound.get_input_jsonschema()["required"] == ["q"]
     assert bound.get_output_jsonschema()["required"] == ["q", "c"]
     assert chain.get_output_jsonschema() == {"title": "RunnableSequenceOutput", "type": "string"}
-    said = bound.with_types(input_type=dict[str, int], output_type=dict[str, int])
-    chain = said | said
+    typed_binding = bound.with_types(input_type=dict[str, int], output_type=dict[str, int])
+    chain = typed_binding | typed_binding
     assert chain.get_input_jsonschema()["additionalProperties"] == {"type": "integer"}
     assert chain.get_output_jsonschema()["additionalProperties"] == {"type": "integer"}
 
 
 def test_several_keys_picked_keep_their_types():
-    picked = RunnableParallel(a=typed, b=typed).pick(["a", "z"])
+    chain = RunnableParallel(a=typed, b=typed).pick(["a", "z"])
 
-    assert picked.get_output_jsonschema()["properties"] == {"a": field("A", type="string")}
+    assert chain.get_output_jsonschema()["properties"] == {"a": field("A", type="string")}
     assert (RunnableLambda(typed) | RunnablePick(["a"])).get_output_jsonschema() == field(
         "RunnablePick<a>Output"
     )

@@ -168,8 +168,8 @@ def test_lines_after_the_first_are_indented():
 def test_what_a_function_reads_from_its_source():
     chain = RunnableLambda(lambda x: x)
 
-    def outer(given: Any) -> Any:
-        local = given["question"] or given.get("input")
+    def outer(values: Any) -> Any:
+        local = values["question"] or values.get("input")
         return chain.invoke(local)
 
     assert get_function_first_arg_dict_keys(outer) == ["input", "question"]

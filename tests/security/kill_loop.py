@@ -69,10 +69,10 @@ class History:
         self._history.add_messages([HumanMessage(payload(one)) for one in numbers])
 
     def read(self) -> list[int]:
-        found = self._history.read()
-        if found.reports:
-            raise ValueError(found.reports[0])
-        return [number_of(message.text) for message in found]
+        result = self._history.read()
+        if result.reports:
+            raise ValueError(result.reports[0])
+        return [number_of(message.text) for message in result]
 
     def close(self) -> None:
         self._history.close()
@@ -85,7 +85,10 @@ class Checkpoints:
         self._saver = SqliteSaver(path)
 
     def append(self, numbers: list[int]) -> None:
-        entries = [Entry(str(one), str(one - 1) if one else None, payload(one)) for one in numbers]
+        entries = [
+            Entry(str(number), str(number - 1) if number else None, payload(number))
+            for number in numbers
+        ]
         self._saver.append("thread", "", entries, after=entries[0].parent)
 
     def read(self) -> list[int]:
@@ -106,14 +109,14 @@ class Cache:
         self._cache = SQLiteCache(path)
 
     def append(self, numbers: list[int]) -> None:
-        for one in numbers:
-            self._cache.update(str(one), "model", [Generation(text=payload(one))])
+        for number in numbers:
+            self._cache.update(str(number), "model", [Generation(text=payload(number))])
 
     def read(self) -> list[int]:
-        found: list[int] = []
-        while (kept := self._cache.lookup(str(len(found)), "model")) is not None:
-            found.append(number_of(kept[0].text))
-        return found
+        numbers: list[int] = []
+        while (answer := self._cache.lookup(str(len(numbers)), "model")) is not None:
+            numbers.append(number_of(answer[0].text))
+        return numbers
 
     def close(self) -> None:
         self._cache.close()
@@ -129,22 +132,22 @@ class Traces:
     def append(self, numbers: list[int]) -> None:
         self._tracer = self._tracer or SQLiteTracer(self._path)
         inner = RunnableLambda(lambda text: text).with_config(run_name="inner")
-        for one in numbers:
+        for number in numbers:
             outer = RunnableLambda(lambda text: inner.invoke(text)).with_config(run_name="outer")
-            outer.invoke(payload(one), {"callbacks": [self._tracer], "tags": ["kept"]})
+            outer.invoke(payload(number), {"callbacks": [self._tracer], "tags": ["kept"]})
         self._tracer.flush()
 
     def read(self) -> list[int]:
         roots = TraceStore(self._path).recent(1_000_000)[::-1]
-        whole = [root for root in roots if root.end_time is not None]
-        return sorted(number_of(str(said(root.outputs))) for root in whole)
+        complete_runs = [root for root in roots if root.end_time is not None]
+        return sorted(number_of(str(output_text(root.outputs))) for root in complete_runs)
 
     def close(self) -> None:
         if self._tracer is not None:
             self._tracer.close()
 
 
-def said(outputs: Any) -> Any:
+def output_text(outputs: Any) -> Any:
     return outputs.get("output") if isinstance(outputs, dict) else outputs
 
 
@@ -187,16 +190,16 @@ class Loop:
         while tally.kills < kills:
             path = self._folder / f"{self._kind}-{done // FRESH}.db"
             start = len(self._held(path)) if path.exists() else 0
-            acknowledged = self._killed_writer(path, start, is_early=done % EARLY == 0)
+            acknowledged_count = self._killed_writer(path, start, is_early=done % EARLY == 0)
             done += 1
-            if (records := acknowledged - start) < LEAST_RECORDS:
+            if (records := acknowledged_count - start) < LEAST_RECORDS:
                 tally.before_the_first += 1
             else:
                 tally.kills += 1
                 tally.acknowledged += records
                 tally.least = min(tally.least or records, records)
             try:
-                self._check(path, acknowledged)
+                self._check(path, acknowledged_count)
             except (AssertionError, ValueError, LookupError, sqlite3.Error) as error:
                 tally.faults.append(f"{path.name}, kill {done}: {type(error).__name__}: {error}")
         return tally
@@ -211,13 +214,13 @@ class Loop:
         os.close(writing)
         with os.fdopen(reading, "rb", buffering=0) as pipe:
             least = 0 if is_early else -(-LEAST_RECORDS // BATCH)
-            said = self._until(
+            output = self._until(
                 pipe, least + self._random.randrange(1 if is_early else MORE_APPENDS)
             )
             time.sleep(self._random.random() * LAST_MOMENT)
             os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
-            words = (said + pipe.read()).split()
+            words = (output + pipe.read()).split()
         if not os.WIFSIGNALED(status):
             self.tally.faults.append(f"{path.name}: the writer ended by itself ({status})")
         return int(words[-1]) if words else start
@@ -225,12 +228,12 @@ class Loop:
     @staticmethod
     def _until(pipe: Any, appends: int) -> bytes:
         """Wait until so many appends are acknowledged."""
-        said = b""
-        while said.count(b" ") < appends:
-            said += (more := pipe.read(64))
+        output = b""
+        while output_text.count(b" ") < appends:
+            output += (more := pipe.read(64))
             if not more:
                 break
-        return said
+        return output
 
     def _held(self, path: Path) -> list[int]:
         store = STORES[self._kind](path)
@@ -239,15 +242,19 @@ class Loop:
         finally:
             store.close()
 
-    def _check(self, path: Path, acknowledged: int) -> None:
-        if not path.exists() and not acknowledged:
+    def _check(self, path: Path, acknowledged_count: int) -> None:
+        if not path.exists() and not acknowledged_count:
             return
-        held = self._held(path)
-        assert held == list(range(len(held))), f"the order: {held[:20]}"
-        assert len(held) >= acknowledged, f"{acknowledged} acknowledged, {len(held)} there"
-        assert len(held) <= acknowledged + BATCH, f"{len(held)} there, {acknowledged} acknowledged"
+        numbers = self._held(path)
+        assert numbers == list(range(len(numbers))), f"the order: {numbers[:20]}"
+        assert len(numbers) >= acknowledged_count, (
+            f"{acknowledged_count} acknowledged, {len(numbers)} there"
+        )
+        assert len(numbers) <= acknowledged_count + BATCH, (
+            f"{len(numbers)} there, {acknowledged_count} acknowledged"
+        )
         if self._kind in WHOLE:
-            assert len(held) % BATCH == 0, f"half an append: {len(held)}"
+            assert len(numbers) % BATCH == 0, f"half an append: {len(numbers)}"
         connection = sqlite3.connect(path)
         try:
             ((state,),) = connection.execute("PRAGMA integrity_check").fetchall()
@@ -277,28 +284,30 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--save", action="store_true", help="renew docs/reliability.json and its page"
     )
-    given = parser.parse_args(arguments)
-    seed = given.seed if given.seed is not None else time.time_ns() % 2**32
+    options = parser.parse_args(arguments)
+    seed = options.seed if options.seed is not None else time.time_ns() % 2**32
     print(f"seed {seed}")
     tallies: dict[str, Tally] = {}
-    for number, kind in enumerate(given.stores):
-        share = len(range(number, given.kills, len(given.stores)))
+    for number, kind in enumerate(options.stores):
+        share = len(range(number, options.kills, len(options.stores)))
         with tempfile.TemporaryDirectory() as folder:
             tallies[kind] = Loop(kind, Path(folder), seed + number).run(share)
     print(f"{'store':<14}{'kills':>8}{'acknowledged':>14}{'least':>7}{'earlier':>9}{'faults':>8}")
-    for kind, one in tallies.items():
+    for kind, tally in tallies.items():
         print(
-            f"{kind:<14}{one.kills:>8}{one.acknowledged:>14,}{one.least:>7}{one.before_the_first:>9}{len(one.faults):>8}"
+            f"{kind:<14}{tally.kills:>8}{tally.acknowledged:>14,}{tally.least:>7}{tally.before_the_first:>9}{len(tally.faults):>8}"
         )
-    for fault in [f"{kind}: {told}" for kind, one in tallies.items() for told in one.faults]:
+    for fault in [f"{kind}: {fault}" for kind, tally in tallies.items() for fault in tally.faults]:
         print(fault)
-    figures = {kind: {**asdict(one), "faults": len(one.faults)} for kind, one in tallies.items()}
-    if given.json:
-        given.json.write_text(json.dumps({"seed": seed, "stores": figures}, indent=1) + "\n")
-    if given.save:
-        command = f"python -m tests.security.kill_loop --kills {given.kills}"
+    figures = {
+        kind: {**asdict(tally), "faults": len(tally.faults)} for kind, tally in tallies.items()
+    }
+    if options.json:
+        options.json.write_text(json.dumps({"seed": seed, "stores": figures}, indent=1) + "\n")
+    if options.save:
+        command = f"python -m tests.security.kill_loop --kills {options.kills}"
         save("kills", command, {"seed": seed, "stores": figures})
-    return int(any(one.faults for one in tallies.values()))
+    return int(any(tally.faults for tally in tallies.values()))
 
 
 if __name__ == "__main__":

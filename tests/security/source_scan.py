@@ -115,7 +115,7 @@ def imported_tops(node: ast.AST) -> set[str]:
         return {alias.name.split(".")[0] for alias in node.names}
     if isinstance(node, ast.ImportFrom):
         return {(node.module or "").split(".")[0]}
-    if isinstance(node, ast.Call) and called(node) == "import_module" and node.args:
+    if isinstance(node, ast.Call) and function_name(node) == "import_module" and node.args:
         return {first_words(node.args[0]).split(".")[0]}
     return set()
 
@@ -129,7 +129,7 @@ def first_words(node: ast.AST) -> str:
     return ""
 
 
-def called(node: ast.Call) -> str:
+def function_name(node: ast.Call) -> str:
     """The last name of what is called: `open` in `path.open()`."""
     if isinstance(node.func, ast.Name):
         return node.func.id
@@ -189,7 +189,8 @@ def imports_by_name(node: ast.AST) -> bool:
     """A module whose name is not written where it is imported."""
     return (
         isinstance(node, ast.Call)
-        and called(node) in ("import_module", "spec_from_file_location", "find_spec", "find_loader")
+        and function_name(node)
+        in ("import_module", "spec_from_file_location", "find_spec", "find_loader")
         and not (node.args and isinstance(node.args[0], ast.Constant))
     )
 
@@ -207,7 +208,12 @@ def loads_arrays_with_pickle(node: ast.AST) -> bool:
 
 def reaches_the_network(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
-        return called(node) in ("create_connection", "open_connection", "urlopen", "getaddrinfo")
+        return function_name(node) in (
+            "create_connection",
+            "open_connection",
+            "urlopen",
+            "getaddrinfo",
+        )
     modules = imported_tops(node) & NETWORK
     return bool(modules) or (
         isinstance(node, ast.Import | ast.ImportFrom) and "urllib.request" in ast.unparse(node)
@@ -218,13 +224,15 @@ def sends_a_request(node: ast.AST) -> bool:
     """`transport.open(request, blocking=…)`: the one way a request leaves."""
     return (
         isinstance(node, ast.Call)
-        and called(node) == "open"
+        and function_name(node) == "open"
         and any(word.arg == "blocking" for word in node.keywords)
     )
 
 
 def opens_a_file(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and called(node) in OPENING and not sends_a_request(node)
+    return (
+        isinstance(node, ast.Call) and function_name(node) in OPENING and not sends_a_request(node)
+    )
 
 
 def formats(node: ast.AST) -> bool:

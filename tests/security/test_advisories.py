@@ -132,7 +132,7 @@ class Payload:
 
 
 @pytest.fixture
-def planted(tmp_path: Path) -> Iterator[bytes]:
+def pickle_bytes(tmp_path: Path) -> Iterator[bytes]:
     """A pickle that would make a folder; at the end there is none."""
     trace = tmp_path / "unpickled"
     yield pickle.dumps(Payload(trace))
@@ -217,12 +217,12 @@ def test_GHSA_2jrp_274c_jhv3_a_url_in_a_history_is_not_fetched(
     """It is passed to the provider, or refused; nothing is opened on this machine."""
     model = kind(model="m", api_key="k", base_url="http://127.0.0.1:9")
     history = [*with_pictures(fault_server.url), AIMessage("a cat"), HumanMessage("sure?")]
-    seen = "passed on"
+    outcome = "passed on"
     try:
         model.explain(history)
     except FoldlineError as error:
-        seen = str(error)
-    assert seen
+        outcome = str(error)
+    assert outcome
     assert fault_server.hits() == 0
 
 
@@ -230,12 +230,12 @@ HALF = "half \ud83d of a pair, \udcff and \x00"
 
 
 def test_CVE_2025_64439_a_lone_surrogate_is_kept_exactly_and_by_no_other_codec(tmp_path: Path):
-    said = [HumanMessage(HALF), AIMessage(HALF, additional_kwargs={HALF: HALF})]
-    assert loads(dumps(said)) == said
+    messages = [HumanMessage(HALF), AIMessage(HALF, additional_kwargs={HALF: HALF})]
+    assert loads(dumps(messages)) == messages
 
     history = SQLiteChatMessageHistory("s", path=tmp_path / "history.db")
-    history.add_messages(said)
-    assert history.messages == said
+    history.add_messages(messages)
+    assert history.messages == messages
     cache = SQLiteCache(tmp_path / "cache.db")
     cache.update(HALF, HALF, [Generation(text=HALF)])
     assert cache.lookup(HALF, HALF) == [Generation(text=HALF)]
@@ -273,23 +273,25 @@ def rows(path: Path, statement: str, *values: Any) -> list[Any]:
         connection.close()
 
 
-def test_CVE_2026_27794_a_pickle_in_a_cache_is_a_miss(tmp_path: Path, planted: bytes):
+def test_CVE_2026_27794_a_pickle_in_a_cache_is_a_miss(tmp_path: Path, pickle_bytes: bytes):
     cache = SQLiteCache(tmp_path / "cache.db")
     cache.update("p", "m", [Generation(text="hello")])
-    rows(tmp_path / "cache.db", "UPDATE answers SET value = ?", planted.decode("latin-1"))
+    rows(tmp_path / "cache.db", "UPDATE answers SET value = ?", pickle_bytes.decode("latin-1"))
     assert cache.lookup("p", "m") is None
     model = FakeListChatModel(responses=["answered"], cache=cache)
     model.invoke("p")
-    rows(tmp_path / "cache.db", "UPDATE answers SET value = ?", planted.decode("latin-1"))
+    rows(tmp_path / "cache.db", "UPDATE answers SET value = ?", pickle_bytes.decode("latin-1"))
     assert model.invoke("p").text == "answered"
 
 
 @pytest.mark.parametrize("form", ["pickle", "deep", "class"])
-def test_CVE_2026_28277_a_checkpoint_cannot_name_code(tmp_path: Path, planted: bytes, form: str):
+def test_CVE_2026_28277_a_checkpoint_cannot_name_code(
+    tmp_path: Path, pickle_bytes: bytes, form: str
+):
     saver = SqliteSaver(tmp_path / "agents.db")
     thread = {"configurable": {"thread_id": "t"}}
     agent(saver).invoke({"messages": [HumanMessage("hi")]}, thread)
-    hostile: Any = {"pickle": planted.decode("latin-1"), "deep": "[" * 100_000}.get(form)
+    hostile: Any = {"pickle": pickle_bytes.decode("latin-1"), "deep": "[" * 100_000}.get(form)
     if form == "class":
         ((body,),) = rows(
             tmp_path / "agents.db", "SELECT body FROM checkpoints ORDER BY place LIMIT 1"
@@ -306,11 +308,11 @@ def test_CVE_2026_28277_a_checkpoint_cannot_name_code(tmp_path: Path, planted: b
 @pytest.mark.parametrize("prefix", ["a*", "a?", "[ab]", "a\\", "@f:{x}|*", "*"])
 def test_CVE_2026_27022_a_redis_key_is_never_a_pattern_or_a_query(redis_server: Any, prefix: str):
     other = RedisCache(redis_server.url, prefix="ab:")
-    mine = RedisCache(redis_server.url, prefix=prefix)
-    for cache in (other, mine):
+    own_cache = RedisCache(redis_server.url, prefix=prefix)
+    for cache in (other, own_cache):
         cache.update("p * } @x", "m", [Generation(text="kept")])
-    mine.clear()
-    assert mine.lookup("p * } @x", "m") is None
+    own_cache.clear()
+    assert own_cache.lookup("p * } @x", "m") is None
     assert other.lookup("p * } @x", "m") == [Generation(text="kept")]
 
 
@@ -415,18 +417,18 @@ def test_CVE_2025_9141_what_a_model_says_is_never_evaluated(
 ):
     trace = tmp_path / "evaluated"
     text = code.format(trace=trace)
-    said = {"name": "f", "arguments": text}
+    function_call = {"name": "f", "arguments": text}
     message = {
         "role": "assistant",
         "content": text,
-        "tool_calls": [{"id": "1", "type": "function", "function": said}],
+        "tool_calls": [{"id": "1", "type": "function", "function": function_call}],
     }
-    whole = {
+    response = {
         "id": "x",
         "model": "m",
         "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
     }
-    fault_server.script("/chat/completions", json_answer(whole))
+    fault_server.script("/chat/completions", json_answer(response))
 
     answer = call.invoke(ChatOpenAI(model="m", api_key="k", base_url=fault_server.url), "Hi")
     assert answer.tool_calls == []
@@ -445,10 +447,12 @@ def test_every_advisory_is_a_test_or_has_a_reason():
         return any(advisory.replace("-", "_") in name for name in here)
 
     assert [
-        one for one in SECTION_5 if not (is_here(one) or one in ELSEWHERE or one in NOT_FOR_US)
+        advisory
+        for advisory in SECTION_5
+        if not (is_here(advisory) or advisory in ELSEWHERE or advisory in NOT_FOR_US)
     ] == []
     assert set(ELSEWHERE) & set(NOT_FOR_US) == set()
-    assert not [one for one in NOT_FOR_US if is_here(one)]
+    assert not [advisory for advisory in NOT_FOR_US if is_here(advisory)]
 
 
 @pytest.mark.parametrize("place", ELSEWHERE.values())

@@ -52,7 +52,7 @@ def test_F_X01_importing_opens_starts_connects_and_reads_nothing(deed: str):
 @pytest.mark.parametrize("deed", ["load_and_dump", "fill_in_templates", "count_tokens"])
 def test_F_D03_loading_formatting_and_counting_open_connect_and_read_nothing(deed: str):
     switches = ("(_environment.py)", "FOLDLINE_TRACES (data_places.py)")
-    read = [one for one in touched(deed) if not one.endswith(switches)]
+    read = [event for event in touched(deed) if not event.endswith(switches)]
     assert read == []  # but for the variables that ask for traces, at the first run
 
 

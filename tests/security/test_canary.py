@@ -56,7 +56,7 @@ CHATS = sorted(
 EMBEDDERS = [OpenAIEmbeddings, AzureOpenAIEmbeddings, GoogleGenerativeAIEmbeddings]
 
 
-def made(kind: Any, url: str, **more: Any) -> Any:
+def make_model(kind: Any, url: str, **more: Any) -> Any:
     """A model that is given a canary wherever a secret may be given."""
     settings: dict[str, Any] = {
         "model": "m",
@@ -71,20 +71,22 @@ def made(kind: Any, url: str, **more: Any) -> Any:
     return kind(**settings | more)
 
 
-def leaks(shown: object) -> list[str]:
-    text = shown.decode("utf-8", "replace") if isinstance(shown, bytes) else str(shown)
+def leaks(value: object) -> list[str]:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     return [canary for canary in CANARIES if canary in text]
 
 
-def found(shown: dict[str, object]) -> dict[str, list[str]]:
-    return {where: hits for where, text in shown.items() if (hits := leaks(text))}
+def leaks_by_place(texts: dict[str, object]) -> dict[str, list[str]]:
+    return {where: hits for where, text in texts.items() if (hits := leaks(text))}
 
 
 def everything_of(error: BaseException) -> dict[str, object]:
     """An error as people see it: in a log, in a debugger, in a report with local variables, in a pickle."""
-    told = traceback.TracebackException.from_exception(error, capture_locals=True)
-    frames = [(frame.name, frame.locals) for frame in told.stack if frame.filename.startswith(OURS)]
-    shown: dict[str, object] = {
+    summary = traceback.TracebackException.from_exception(error, capture_locals=True)
+    frames = [
+        (frame.name, frame.locals) for frame in summary.stack if frame.filename.startswith(OURS)
+    ]
+    texts: dict[str, object] = {
         "str": str(error),
         "repr": repr(error),
         "args": error.args,
@@ -96,8 +98,8 @@ def everything_of(error: BaseException) -> dict[str, object]:
     }
     for chained in (error.__cause__, error.__context__):
         if chained is not None:
-            shown[f"after {type(chained).__name__}"] = (str(chained), repr(chained), chained.args)
-    return shown
+            texts[f"after {type(chained).__name__}"] = (str(chained), repr(chained), chained.args)
+    return texts
 
 
 class Listener(BaseCallbackHandler):
@@ -125,8 +127,8 @@ def spans() -> Iterator[InMemorySpanExporter]:
 
 @pytest.mark.parametrize("kind", [*CHATS, *EMBEDDERS], ids=lambda kind: kind.__name__)
 def test_F_V08_a_model_shows_no_secret(kind: Any):
-    model = made(kind, "http://127.0.0.1:9")
-    shown = {
+    model = make_model(kind, "http://127.0.0.1:9")
+    texts = {
         "repr": repr(model),
         "str": str(model),
         "dumps": dumps(model),
@@ -137,10 +139,10 @@ def test_F_V08_a_model_shows_no_secret(kind: Any):
         "pickle": pickle.dumps(model),
         "copy": repr(copy.deepcopy(model)),
         "rich": list(model.__rich_repr__()) if hasattr(model, "__rich_repr__") else "",
-        "http": repr(made(kind, "http://127.0.0.1:9", http=with_proxy())),
-        "pickled http": pickle.dumps(made(kind, "http://127.0.0.1:9", http=with_proxy())),
+        "http": repr(make_model(kind, "http://127.0.0.1:9", http=with_proxy())),
+        "pickled http": pickle.dumps(make_model(kind, "http://127.0.0.1:9", http=with_proxy())),
     }
-    assert found(shown) == {}
+    assert leaks_by_place(texts) == {}
 
 
 def with_proxy() -> Any:
@@ -149,9 +151,9 @@ def with_proxy() -> Any:
 
 @pytest.mark.parametrize("kind", CHATS, ids=lambda kind: kind.__name__)
 def test_F_V08_explain_and_cache_keys_hold_no_secret(kind: Any):
-    model = made(kind, "http://127.0.0.1:9")
+    model = make_model(kind, "http://127.0.0.1:9")
     bound = model.bind_tools([{"name": "f", "description": "d", "parameters": {"type": "object"}}])
-    shown = {
+    texts = {
         "explain": model.explain("Hi"),
         "explain stream": model.explain("Hi", stream=True),
         "cache key": text_model_key(model, None, {}),
@@ -162,15 +164,15 @@ def test_F_V08_explain_and_cache_keys_hold_no_secret(kind: Any):
         "graph": model.get_graph().draw_mermaid(),
         "config": model.config_schema().model_json_schema(),
     }
-    assert found(shown) == {}
+    assert leaks_by_place(texts) == {}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("given", ["constructor", "environment"])
+@pytest.mark.parametrize("source", ["constructor", "environment"])
 @pytest.mark.parametrize("kind", CHATS, ids=lambda kind: kind.__name__)
 def test_F_V08_a_call_that_fails_shows_no_secret(
     kind: Any,
-    given: str,
+    source: str,
     call: Any,
     fault_server: FaultServer,
     spans: Any,
@@ -180,13 +182,13 @@ def test_F_V08_a_call_that_fails_shows_no_secret(
 ):
     """The server says every secret back, as gateways do that print the request they refused."""
     caplog.set_level(logging.DEBUG)
-    model = made(kind, fault_server.url)
-    if given == "environment":
+    model = make_model(kind, fault_server.url)
+    if source == "environment":
         variables = model._host.keys if hasattr(model, "_host") else model.key_variables
         for variable in variables:
             monkeypatch.setenv(variable, KEY)
         # A server of one's own has no variable: there a function gives the key.
-        model = made(kind, fault_server.url, api_key=None if variables else lambda: KEY)
+        model = make_model(kind, fault_server.url, api_key=None if variables else lambda: KEY)
     echo = f"refused: Authorization: Bearer {KEY}, x-gateway: {HEADER}, key={QUERY}"
     path = urlsplit(model.explain("Hi").url).path
     fault_server.script(path, json_answer({"error": {"message": echo, "code": "x"}}, status=401))
@@ -194,18 +196,18 @@ def test_F_V08_a_call_that_fails_shows_no_secret(
 
     with SQLiteTracer(tmp_path / "traces.db") as tracer:
         handlers = {"callbacks": [listener, tracer, spans.tracer]}
-        with pytest.raises(FoldlineError) as caught:
+        with pytest.raises(FoldlineError) as excinfo:
             call.invoke(model, "Hi", handlers)
     files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    shown = {
-        **everything_of(caught.value),
+    texts = {
+        **everything_of(excinfo.value),
         **files,
         "spans": [span.to_json() for span in spans.get_finished_spans()],
         "logs": caplog.text,
         "callbacks": listener.told,
     }
     assert fault_server.hits() == 1
-    assert found(shown) == {}
+    assert leaks_by_place(texts) == {}
 
 
 TRANSPORTS = [NativeTransport, HttpxTransport]
@@ -227,10 +229,10 @@ def test_F_V08_a_call_that_never_gets_there_shows_no_secret(
     transport: Any, key: str, url: str, call: Any, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.DEBUG)
-    model = made(ChatOpenAI, url, api_key=key, transport=transport())
-    with pytest.raises(FoldlineError) as caught:
+    model = make_model(ChatOpenAI, url, api_key=key, transport=transport())
+    with pytest.raises(FoldlineError) as excinfo:
         call.invoke(model, "Hi")
-    assert found({**everything_of(caught.value), "logs": caplog.text}) == {}
+    assert leaks_by_place({**everything_of(excinfo.value), "logs": caplog.text}) == {}
 
 
 @pytest.mark.parametrize("wire", ["json", "sse"])
@@ -240,11 +242,11 @@ def test_F_V08_an_error_inside_an_answer_shows_no_secret(
     echo = {"error": {"message": f"Bearer {KEY} and {HEADER}", "code": KEY}}
     answer = json_answer(echo) if wire == "json" else sse_answer(echo)
     fault_server.script("/chat/completions", answer)
-    with pytest.raises(FoldlineError) as caught:
-        call.stream(made(ChatOpenAI, fault_server.url), "Hi")
-    shown = everything_of(caught.value)
-    shown.pop("locals")  # what the server sent is a local variable of the code that reads it
-    assert found(shown) == {}
+    with pytest.raises(FoldlineError) as excinfo:
+        call.stream(make_model(ChatOpenAI, fault_server.url), "Hi")
+    texts = everything_of(excinfo.value)
+    texts.pop("locals")  # what the server sent is a local variable of the code that reads it
+    assert leaks_by_place(texts) == {}
 
 
 def test_F_V08_tool_arguments_with_a_known_secret_stay_out_of_traces(
@@ -258,13 +260,13 @@ def test_F_V08_tool_arguments_with_a_known_secret_stay_out_of_traces(
         """Look."""
         raise ToolException(f"{key} was refused; {note}")
 
-    given = {"key": KEY, "note": "sk-proj-abcdefghijklmnop1234"}
+    arguments = {"key": KEY, "note": "sk-proj-abcdefghijklmnop1234"}
     with SQLiteTracer(tmp_path / "traces.db") as tracer, pytest.raises(ToolException):
-        call.invoke(look, given, {"callbacks": [tracer, spans.tracer]})
-    shown = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    shown["spans"] = [span.to_json() for span in spans.get_finished_spans()]
-    assert found(shown) == {}
-    assert "sk-proj-abc" not in str(shown)
+        call.invoke(look, arguments, {"callbacks": [tracer, spans.tracer]})
+    texts = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    texts["spans"] = [span.to_json() for span in spans.get_finished_spans()]
+    assert leaks_by_place(texts) == {}
+    assert "sk-proj-abc" not in str(texts)
 
 
 @pytest.mark.parametrize("kind", EMBEDDERS, ids=lambda kind: kind.__name__)
@@ -272,15 +274,15 @@ def test_F_V08_embeddings_that_fail_show_no_secret(
     kind: Any, call: Any, fault_server: FaultServer, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.DEBUG)
-    model = made(kind, fault_server.url)
+    model = make_model(kind, fault_server.url)
     echo = {"error": {"message": f"refused: Bearer {KEY} {HEADER} {QUERY}"}}
     for path in EMBEDDING_PATHS:
         fault_server.script(path, json_answer(echo, status=401))
 
-    with pytest.raises(FoldlineError) as caught:
+    with pytest.raises(FoldlineError) as excinfo:
         call.run(model, "embed_documents", ["a"])
     assert fault_server.hits() == 1
-    assert found({**everything_of(caught.value), "logs": caplog.text}) == {}
+    assert leaks_by_place({**everything_of(excinfo.value), "logs": caplog.text}) == {}
 
 
 EMBEDDING_PATHS = [
@@ -293,33 +295,33 @@ EMBEDDING_PATHS += [f"/v1beta{path}" for path in EMBEDDING_PATHS]
 
 @pytest.mark.parametrize("kind", [*CHATS, *EMBEDDERS], ids=lambda kind: kind.__name__)
 def test_F_V08_a_refused_setting_shows_no_secret(kind: Any):
-    shown: dict[str, object] = {}
+    texts: dict[str, object] = {}
     for wrong in (
         {"max_retries": KEY},
         {"default_headers": KEY},
         {"api_key": [KEY]},
         {"timeout": {KEY}},
     ):
-        with pytest.raises((ValidationError, UsageError)) as caught:
-            made(kind, "http://127.0.0.1:9", **wrong)
-        shown |= {
+        with pytest.raises((ValidationError, UsageError)) as excinfo:
+            make_model(kind, "http://127.0.0.1:9", **wrong)
+        texts |= {
             f"{wrong.keys()} {place}": text
-            for place, text in (("str", str(caught.value)), ("repr", repr(caught.value)))
+            for place, text in (("str", str(excinfo.value)), ("repr", repr(excinfo.value)))
         }
-    assert found(shown) == {}
+    assert leaks_by_place(texts) == {}
 
 
 @pytest.mark.parametrize("kind", [*CHATS, *EMBEDDERS], ids=lambda kind: kind.__name__)
 def test_F_V08_an_address_with_a_password_is_refused_when_it_is_given(kind: Any):
-    with pytest.raises((ValidationError, SecurityError, UsageError)) as caught:
-        made(kind, f"https://user:{KEY}@gateway.example/v1")
-    assert "user name or password" in str(caught.value)
-    assert found({"str": str(caught.value), "repr": repr(caught.value)}) == {}
+    with pytest.raises((ValidationError, SecurityError, UsageError)) as excinfo:
+        make_model(kind, f"https://user:{KEY}@gateway.example/v1")
+    assert "user name or password" in str(excinfo.value)
+    assert leaks_by_place({"str": str(excinfo.value), "repr": repr(excinfo.value)}) == {}
 
 
 def test_the_canary_is_found_where_it_is():
-    shown = found(everything_of(ModelError(f"sent {KEY}")))
-    assert set(shown) == {"str", "repr", "args", "fields", "traceback", "pickle"}
+    places = leaks_by_place(everything_of(ModelError(f"sent {KEY}")))
+    assert set(places) == {"str", "repr", "args", "fields", "traceback", "pickle"}
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS, ids=lambda kind: kind.__name__)
@@ -328,11 +330,11 @@ def test_F_V08_a_proxy_that_cannot_be_reached_shows_no_password(
 ):
     caplog.set_level(logging.DEBUG)
     through = transport(with_proxy())
-    model = made(ChatOpenAI, "http://127.0.0.1:9", transport=through)
-    with pytest.raises(FoldlineError) as caught:
+    model = make_model(ChatOpenAI, "http://127.0.0.1:9", transport=through)
+    with pytest.raises(FoldlineError) as excinfo:
         call.invoke(model, "Hi")
-    shown = {**everything_of(caught.value), "logs": caplog.text, "repr": repr(through)}
-    assert found(shown) == {}
+    texts = {**everything_of(excinfo.value), "logs": caplog.text, "repr": repr(through)}
+    assert leaks_by_place(texts) == {}
 
 
 STORES = {
@@ -350,8 +352,8 @@ def test_F_V08_a_store_that_cannot_be_reached_shows_no_password(
     name: str, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.DEBUG)
-    with pytest.raises(FoldlineError) as caught:
+    with pytest.raises(FoldlineError) as excinfo:
         STORES[name]()
-    shown = everything_of(caught.value)
-    shown.pop("locals")  # the address is a local variable of the driver's own code
-    assert found({**shown, "logs": caplog.text}) == {}
+    texts = everything_of(excinfo.value)
+    texts.pop("locals")  # the address is a local variable of the driver's own code
+    assert leaks_by_place({**texts, "logs": caplog.text}) == {}

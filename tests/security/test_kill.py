@@ -31,10 +31,10 @@ def test_F_K01_nothing_acknowledged_is_lost_or_torn_by_kill_9(tmp_path: Path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     stores = json.loads(figures.read_text())["stores"]
-    assert {kind: (one["kills"], one["faults"]) for kind, one in stores.items()} == dict.fromkeys(
-        STORES, (5, 0)
-    )
-    assert sum(one["acknowledged"] for one in stores.values()) > 0
+    assert {
+        kind: (store["kills"], store["faults"]) for kind, store in stores.items()
+    } == dict.fromkeys(STORES, (5, 0))
+    assert sum(store["acknowledged"] for store in stores.values()) > 0
 
 
 @pytest.mark.parametrize("kind", ["history", "checkpoints"])
@@ -95,7 +95,7 @@ def test_F_K01_a_file_that_can_grow_no_more_is_a_store_error_and_keeps_what_it_h
     path = tmp_path / "x.db"
     command = [sys.executable, "-c", FULL, kind, str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    acknowledged, _, told = done.stdout.partition(" ")
-    assert str(path) in told, done.stdout + done.stderr
-    assert int(acknowledged) > 0
-    Loop(kind, tmp_path, 1)._check(path, int(acknowledged))
+    count, _, error_text = done.stdout.partition(" ")
+    assert str(path) in error_text, done.stdout + done.stderr
+    assert int(count) > 0
+    Loop(kind, tmp_path, 1)._check(path, int(count))

@@ -54,9 +54,9 @@ def test_F_Y01_data_may_not_move_a_request(provider, name, argument):
 )
 def test_what_shapes_an_answer_comes_back(model):
     text = dumps(model)
-    again = loads(text, allowed_objects="all", secrets_map=dict.fromkeys(NAMES, "k"))
-    assert again.model == model.model
-    assert again.temperature == model.temperature
+    loaded_model = loads(text, allowed_objects="all", secrets_map=dict.fromkeys(NAMES, "k"))
+    assert loaded_model.model == model.model
+    assert loaded_model.temperature == model.temperature
 
 
 NAMES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")

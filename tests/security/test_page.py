@@ -9,8 +9,8 @@ from tests.security.page import BEGIN, END, KEPT, NOT_YET, PAGE, ROWS, draw, ren
 
 def test_the_page_is_drawn_from_the_figures():
     page = PAGE.read_text(encoding="utf-8")
-    kept = json.loads(KEPT.read_text(encoding="utf-8"))
-    assert renewed(page, kept) == page, "run python -m tests.security.page"
+    sections = json.loads(KEPT.read_text(encoding="utf-8"))
+    assert renewed(page, sections) == page, "run python -m tests.security.page"
 
 
 def test_a_figure_that_was_not_taken_says_so():
@@ -20,9 +20,11 @@ def test_a_figure_that_was_not_taken_says_so():
 
 
 def test_the_figures_are_without_fault():
-    kept = json.loads(KEPT.read_text(encoding="utf-8"))
-    assert {name: one["wrong"] for name, one in kept.items() if one.get("wrong")} == {}
-    kills, fuzz = kept["kills"]["stores"], kept["fuzz"]["targets"]
-    assert sum(one["kills"] for one in kills.values()) >= 1_000
-    assert sum(one["faults"] for one in kills.values()) == 0
-    assert sum(one["failures"] for one in fuzz.values()) == 0
+    sections = json.loads(KEPT.read_text(encoding="utf-8"))
+    assert {
+        name: section["wrong"] for name, section in sections.items() if section.get("wrong")
+    } == {}
+    kills, fuzz = sections["kills"]["stores"], sections["fuzz"]["targets"]
+    assert sum(store["kills"] for store in kills.values()) >= 1_000
+    assert sum(store["faults"] for store in kills.values()) == 0
+    assert sum(target["failures"] for target in fuzz.values()) == 0

@@ -18,11 +18,15 @@ from foldline.providers.openai import ChatOpenAI, OpenAIEmbeddings
 SECRETS = ("pass-canary", b64encode(b"user:pass-canary").decode(), "sk-canary")
 
 REPLIES: dict[str, Callable[[bytes], bytes]] = {
-    "407": lambda seen: b"HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n",
-    "body": lambda seen: b"HTTP/1.1 403 No\r\ncontent-length: %d\r\n\r\n" % len(seen) + seen,
-    "not HTTP": lambda seen: seen,
-    "reason": lambda seen: b"HTTP/1.1 502 " + seen.replace(b"\r\n", b" ") + b"\r\n\r\n",
-    "header": lambda seen: b"HTTP/1.1 502 No\r\nx: " + seen.replace(b"\r\n", b" ") + b"\r\n\r\n",
+    "407": lambda request: b"HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n",
+    "body": lambda request: (
+        b"HTTP/1.1 403 No\r\ncontent-length: %d\r\n\r\n" % len(request) + request
+    ),
+    "not HTTP": lambda request: request,
+    "reason": lambda request: b"HTTP/1.1 502 " + request.replace(b"\r\n", b" ") + b"\r\n\r\n",
+    "header": lambda request: (
+        b"HTTP/1.1 502 No\r\nx: " + request.replace(b"\r\n", b" ") + b"\r\n\r\n"
+    ),
 }
 
 
@@ -65,19 +69,19 @@ def test_a_proxy_that_says_its_password_back_is_not_quoted(
             monkeypatch.setenv("https_proxy", url)
             monkeypatch.delenv("no_proxy", raising=False)
             monkeypatch.delenv("NO_PROXY", raising=False)
-        given = {"api_key": "sk-canary", "base_url": f"{scheme}://api.test/v1", "http": http}
-        chat = ChatOpenAI(model="m", max_retries=0, **given)
-        embeddings = OpenAIEmbeddings(max_retries=0, **given)
+        options = {"api_key": "sk-canary", "base_url": f"{scheme}://api.test/v1", "http": http}
+        chat = ChatOpenAI(model="m", max_retries=0, **options)
+        embeddings = OpenAIEmbeddings(max_retries=0, **options)
 
         for call, acall in (
             (lambda: chat.invoke("x"), lambda: chat.ainvoke("x")),
             (lambda: embeddings.embed_query("x"), lambda: embeddings.aembed_query("x")),
         ):
-            with pytest.raises(ModelError) as caught:
+            with pytest.raises(ModelError) as excinfo:
                 asyncio.run(acall()) if is_async else call()
-            shown = "".join(traceback.format_exception(caught.value))
-            shown += f"{caught.value!r} {caught.value.body} {vars(caught.value)}"
-            assert [secret for secret in SECRETS if secret in shown] == []
+            text = "".join(traceback.format_exception(excinfo.value))
+            text += f"{excinfo.value!r} {excinfo.value.body} {vars(excinfo.value)}"
+            assert [secret for secret in SECRETS if secret in text] == []
 
 
 @pytest.mark.parametrize(
@@ -95,7 +99,7 @@ def test_a_proxy_that_says_its_password_back_is_not_quoted(
 def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(url, http2):
     model = ChatOpenAI(model="m", api_key="k", http={"proxy": url, "http2": http2})
 
-    with pytest.raises(UsageError, match="proxy") as caught:
+    with pytest.raises(UsageError, match="proxy") as excinfo:
         model.invoke("x")
 
-    assert "pass-canary" not in "".join(traceback.format_exception(caught.value))
+    assert "pass-canary" not in "".join(traceback.format_exception(excinfo.value))

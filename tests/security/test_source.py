@@ -185,10 +185,12 @@ def covers(allowance: str, finding: str) -> bool:
 @pytest.mark.parametrize("rule", [*NOWHERE, *SINKS], ids=lambda rule: rule.__name__)
 def test_contract_2_5_6_7_8_only_the_named_places(rule):
     allowed = {**NOWHERE, **SINKS}[rule]
-    found = scan.found_by(rule, scan.sources())
+    findings = scan.found_by(rule, scan.sources())
 
-    strays = {one for one in found if not any(covers(place, one) for place in allowed)}
-    unused = {place for place in allowed if not any(covers(place, one) for one in found)}
+    strays = {
+        finding for finding in findings if not any(covers(place, finding) for place in allowed)
+    }
+    unused = {place for place in allowed if not any(covers(place, finding) for finding in findings)}
     assert strays == set(), f"{rule.__name__}: go through a sink, or write down why this is one"
     assert unused == set(), "no longer there: take the line out"
     assert all(len(reason) > 8 for reason in allowed.values())

@@ -39,7 +39,7 @@ WATCHED += (
 OF_PYTHON = (".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".pth", "METADATA", "entry_points.txt")
 """Files of modules, and what `importlib.metadata` reads of installed packages: the entry points of providers."""
 
-seen: list[str] = []
+events: list[str] = []
 is_watching = False
 
 
@@ -54,19 +54,19 @@ def is_of_python(event: str, arguments: tuple[object, ...]) -> bool:
 def hook(event: str, arguments: tuple[object, ...]) -> None:
     """Write down what is watched for. Never raises: Python would end."""
     if is_watching and event.startswith(WATCHED) and not is_of_python(event, arguments):
-        seen.append(f"{event} {str(arguments)[:160]}")
+        events.append(f"{event} {str(arguments)[:160]}")
 
 
 def tell_of_threads() -> None:
     """Python 3.11 has no audit event for a new thread: stand in for what starts them all."""
     start = threading.Thread.start
 
-    def told(thread: threading.Thread) -> None:
+    def start_and_record(thread: threading.Thread) -> None:
         if is_watching:
-            seen.append(f"thread {thread!r}")
+            events.append(f"thread {thread!r}")
         start(thread)
 
-    threading.Thread.start = told  # type: ignore[method-assign]
+    threading.Thread.start = start_and_record  # type: ignore[method-assign]
 
 
 class WatchedEnvironment(dict[str, str]):
@@ -92,15 +92,15 @@ class WatchedEnvironment(dict[str, str]):
         asker = sys._getframe(2).f_code.co_filename
         # The whole clone may stand in a folder called foldline, with other people's packages in its environment.
         if is_watching and f"{os.sep}foldline{os.sep}" in asker.rpartition("site-packages")[2]:
-            seen.append(f"environment {key} ({Path(asker).name})")
+            events.append(f"environment {key} ({Path(asker).name})")
 
 
 def modules() -> list[str]:
     """Every module of foldline but those that run when imported."""
     import foldline
 
-    found = [one.name for one in pkgutil.walk_packages(foldline.__path__, "foldline.")]
-    return [name for name in found if not name.endswith("__main__")]
+    names = [module.name for module in pkgutil.walk_packages(foldline.__path__, "foldline.")]
+    return [name for name in names if not name.endswith("__main__")]
 
 
 def import_foldline() -> None:
@@ -134,13 +134,13 @@ def load_and_dump() -> None:
     from foldline.load import dumpd, dumps, load, loads
     from foldline.messages import AIMessage, HumanMessage, messages_from_dict, messages_to_dict
 
-    said = [
+    messages = [
         HumanMessage("hi"),
         AIMessage("ho", tool_calls=[{"name": "f", "args": {"a": 1}, "id": "1"}]),
     ]
-    assert loads(dumps(said)) == said
+    assert loads(dumps(messages)) == messages
     assert load(dumpd(Document("x", metadata={"lc": 1}))) == Document("x", metadata={"lc": 1})
-    assert messages_from_dict(messages_to_dict(said)) == said
+    assert messages_from_dict(messages_to_dict(messages)) == messages
     for name in (
         "os.system",
         "subprocess.Popen",
@@ -194,14 +194,14 @@ def count_tokens() -> None:
         "file:///etc/passwd",
         "/etc/passwd",
     ]
-    blocks = [{"type": "image_url", "image_url": {"url": one}} for one in addresses]
-    blocks += [{"type": "image", "url": one} for one in addresses]
-    said = [HumanMessage([{"type": "text", "text": "what is this?"}, *blocks])]
-    assert count_tokens_approximately(said) > 0
-    trim_messages(said, max_tokens=10, token_counter=count_tokens_approximately)
+    blocks = [{"type": "image_url", "image_url": {"url": address}} for address in addresses]
+    blocks += [{"type": "image", "url": address} for address in addresses]
+    messages = [HumanMessage([{"type": "text", "text": "what is this?"}, *blocks])]
+    assert count_tokens_approximately(messages) > 0
+    trim_messages(messages, max_tokens=10, token_counter=count_tokens_approximately)
     for model in (FakeListChatModel(responses=["hi"]), *providers()):
         assert model.get_num_tokens("a few words") > 0
-        assert model.get_num_tokens_from_messages(said) > 0
+        assert model.get_num_tokens_from_messages(messages) > 0
 
 
 def providers() -> list[Callable[..., object]]:
@@ -230,7 +230,7 @@ def watch(deed: Callable[[], object]) -> list[str]:
     is_watching = True
     deed()
     is_watching = False
-    return seen
+    return events
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 
-def asked(
+def post_in_process(
     app: Any, path: str, body: Any, method: str = "POST", client: str = "127.0.0.1"
 ) -> httpx.Response:
     """Send one request to an app, its lifespan run around it."""

@@ -24,10 +24,10 @@ def install() -> Path:
     """Return the environment's folder of programs; make it where it is not there."""
     uv = Path(sys.executable).parent / "uv"
     mark = FOLDER / ".foldline"
-    wanted = "\n".join(PACKAGES)
+    requirements = "\n".join(PACKAGES)
     with open(ROOT / ".venv-clients.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (mark.exists() and mark.read_text() == wanted):
+        if not (mark.exists() and mark.read_text() == requirements):
             index = os.environ.get("PIP_INDEX_URL")
             environment = {**os.environ, **({"UV_DEFAULT_INDEX": index} if index else {})}
             if certificates := os.environ.get("PIP_CERT"):
@@ -37,7 +37,7 @@ def install() -> Path:
             fill = [str(uv), "pip", "install", "--quiet", "--python", python, *PACKAGES]
             for command in (make, fill):
                 subprocess.run(command, check=True, env=environment, timeout=600)
-            mark.write_text(wanted)
+            mark.write_text(requirements)
     return FOLDER / "bin"
 
 

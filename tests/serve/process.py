@@ -88,10 +88,10 @@ class ServeProcess:
         command = [
             sys.executable, "-m", "foldline.cli", "serve", "keys", "add", name, "--log", self.log, *options,
         ]  # fmt: skip
-        made = subprocess.run(
+        result = subprocess.run(
             command, cwd=ROOT, env=self.environment, capture_output=True, check=True, text=True
         )
-        return made.stdout.strip()
+        return result.stdout.strip()
 
     def marks(self) -> dict[str, float]:
         file = self.folder / "marks"
@@ -113,7 +113,7 @@ class ServeProcess:
 
 def sse(text: str) -> list[tuple[str | None, Any]]:
     """The events of a stream, as (name, data)."""
-    found: list[tuple[str | None, Any]] = []
+    events: list[tuple[str | None, Any]] = []
     for part in text.replace("\r\n", "\n").split("\n\n"):
         name, data = None, []
         for line in part.splitlines():
@@ -122,6 +122,6 @@ def sse(text: str) -> list[tuple[str | None, Any]]:
             elif line.startswith("data:"):
                 data.append(line[5:].lstrip())
         if data:
-            joined = "\n".join(data)
-            found.append((name, joined if joined == "[DONE]" else json.loads(joined)))
-    return found
+            payload = "\n".join(data)
+            events.append((name, payload if payload == "[DONE]" else json.loads(payload)))
+    return events

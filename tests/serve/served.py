@@ -59,7 +59,7 @@ def answer(request: Any) -> Any:  # noqa: PLR0911, PLR0912, C901  one line per k
     last = request.messages[-1]
     text = last.text
     if isinstance(last, ToolMessage):
-        results = [one.text for one in request.messages if isinstance(one, ToolMessage)]
+        results = [message.text for message in request.messages if isinstance(message, ToolMessage)]
         return f"The tools said {', '.join(results)}."
     if "parallel tools" in text:
         return [
@@ -87,13 +87,13 @@ def answer(request: Any) -> Any:  # noqa: PLR0911, PLR0912, C901  one line per k
     if "logprobs" in text:
         return logprobs_of(request.options or {})
     if "options" in text:
-        kept = {name: value for name, value in request.options.items() if name != "tools"}
-        return repr(sorted(kept.items(), key=str)) + repr(request.stop)
+        options = {name: value for name, value in request.options.items() if name != "tools"}
+        return repr(sorted(options.items(), key=str)) + repr(request.stop)
     if "count" in text:
         return [f"{number} " for number in range(int(text.split()[-1]))]
     if "remember" in text:
-        said = [one.text for one in request.messages if isinstance(one, HumanMessage)]
-        return " | ".join(said)
+        texts = [message.text for message in request.messages if isinstance(message, HumanMessage)]
+        return " | ".join(texts)
     return "Hello there, my friend."
 
 
@@ -148,10 +148,10 @@ def agent_answer(request: Any) -> Any:
     last = request.messages[-1]
     if isinstance(last, ToolMessage):
         turn = []
-        for one in reversed(request.messages):
-            if not isinstance(one, ToolMessage):
+        for message in reversed(request.messages):
+            if not isinstance(message, ToolMessage):
                 break
-            turn.append(one.text)
+            turn.append(message.text)
         return f"The tools said {', '.join(reversed(turn))}."
     number = len(request.messages)
     if "delete" in last.text:

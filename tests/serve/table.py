@@ -152,8 +152,8 @@ def table() -> str:
     """Return the table as Markdown."""
     lines = [f"| client | {' | '.join(FEATURES)} |", "|---" * (len(FEATURES) + 1) + "|"]
     for client, cells in ROWS.items():
-        shown = ["✓" if ":test_" in cell else cell for cell in cells]
-        lines.append(f"| {client} | {' | '.join(shown)} |")
+        marks = ["✓" if ":test_" in cell else cell for cell in cells]
+        lines.append(f"| {client} | {' | '.join(marks)} |")
     return "\n".join(lines)
 
 

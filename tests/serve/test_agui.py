@@ -51,7 +51,7 @@ def test_an_agents_parallel_tools_and_their_results(server: ServeProcess) -> Non
         '{"city": "Oslo"}',
         '{"city": "Rome"}',
     ]
-    tools = [one["content"] for one in result["messages"] if one["role"] == "tool"]
+    tools = [message["content"] for message in result["messages"] if message["role"] == "tool"]
     assert tools == ["Oslo is sunny", "Rome is sunny"]
     assert result["messages"][-1]["content"].startswith("The tools said")
 

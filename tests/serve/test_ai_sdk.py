@@ -55,9 +55,9 @@ def test_errors(server: ServeProcess, wire: str) -> None:
     assert broken["text"] == "So far so "
     assert broken["errors"]
     assert SECRET not in str(broken)
-    limited = run(server, wire, "text", "rate limit")
-    assert limited["status"] == 429
-    assert limited["headers"]["retry-after"] == "7"
+    result = run(server, wire, "text", "rate limit")
+    assert result["status"] == 429
+    assert result["headers"]["retry-after"] == "7"
 
 
 @pytest.mark.slow

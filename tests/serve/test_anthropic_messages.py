@@ -83,29 +83,29 @@ def test_a_picture_reaches_the_model(client: anthropic.Anthropic) -> None:
             "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"},
         },
     ]
-    said = client.messages.create(**asking(parts)).content[0].text
-    assert said == "I see image:image/png image:https://example.org/a.png file:application/pdf."
+    text = client.messages.create(**asking(parts)).content[0].text
+    assert text == "I see image:image/png image:https://example.org/a.png file:application/pdf."
 
 
 def test_a_broken_stream_raises(client: anthropic.Anthropic) -> None:
     texts = []
     with (  # noqa: PT012
-        pytest.raises(anthropic.APIError) as caught,
+        pytest.raises(anthropic.APIError) as excinfo,
         client.messages.stream(**asking("break")) as stream,
     ):
         for text in stream.text_stream:
             texts.append(text)  # noqa: PERF402
     assert texts == ["So far so "]
-    assert SECRET not in str(caught.value)
+    assert SECRET not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("streams", [False, True])
 def test_errors_before_the_first_word_are_http_errors(
     client: anthropic.Anthropic, *, streams: bool
 ) -> None:
-    with pytest.raises(anthropic.RateLimitError) as limited:
+    with pytest.raises(anthropic.RateLimitError) as excinfo:
         client.messages.create(**asking("rate limit"), stream=streams)
-    assert limited.value.response.headers["retry-after"] == "7"
+    assert excinfo.value.response.headers["retry-after"] == "7"
     with pytest.raises(anthropic.BadRequestError):
         client.messages.create(**asking("bad request"), stream=streams)
     with pytest.raises(anthropic.NotFoundError):

@@ -18,7 +18,7 @@ from foldline.exceptions import ModelAPIError, UsageError
 from foldline.serve import ServedApp, create_app
 from foldline.serve.gateway import make_alias, make_apps, read_config
 from foldline.testing import ScriptedChatModel
-from tests.serve.in_process import asked
+from tests.serve.in_process import post_in_process
 from tests.serve.served import chain, chat, graph, make_agent, vectors
 
 ASK = {"model": "chat", "messages": [{"role": "user", "content": "hi"}]}
@@ -27,19 +27,24 @@ ASK = {"model": "chat", "messages": [{"role": "user", "content": "hi"}]}
 def test_it_is_mounted_into_another_app_without_its_lifespan() -> None:
     inner = create_app({"chat": chat})
     outer = Starlette(routes=[Mount("/llm", inner)])
-    answer = asked(outer, "/llm/v1/chat/completions", ASK)
+    answer = post_in_process(outer, "/llm/v1/chat/completions", ASK)
     assert answer.json()["choices"][0]["message"]["content"] == "Hello there, my friend."
 
 
 def test_one_app_needs_no_name() -> None:
     app = create_app(chat)
-    answer = asked(app, "/v1/chat/completions", {"messages": ASK["messages"]})
+    answer = post_in_process(app, "/v1/chat/completions", {"messages": ASK["messages"]})
     assert answer.status_code == 200
-    assert asked(create_app({"a": chat, "b": chat}), "/runs", {"input": "x"}).status_code == 400
+    assert (
+        post_in_process(create_app({"a": chat, "b": chat}), "/runs", {"input": "x"}).status_code
+        == 400
+    )
 
 
 def test_a_function_is_an_app_too() -> None:
-    answer = asked(create_app({"up": lambda text: text.upper()}), "/up/invoke", {"input": "abc"})
+    answer = post_in_process(
+        create_app({"up": lambda text: text.upper()}), "/up/invoke", {"input": "abc"}
+    )
     assert answer.json()["output"] == "ABC"
 
 
@@ -52,14 +57,14 @@ def test_what_is_no_app_is_refused() -> None:
 
 def test_health_metrics_and_description() -> None:
     def get(path: str) -> httpx.Response:
-        return asked(create_app({"chat": chat}), path, None, "GET")
+        return post_in_process(create_app({"chat": chat}), path, None, "GET")
 
     assert get("/healthz").json() == {"status": "ok"}
     assert get("/readyz").status_code == 200
     assert "foldline_runs_live 0" in get("/metrics").text
-    described = get("/openapi.json").json()
-    assert described["openapi"].startswith("3.1")
-    assert "post" in described["paths"]["/v1/chat/completions"]
+    document = get("/openapi.json").json()
+    assert document["openapi"].startswith("3.1")
+    assert "post" in document["paths"]["/v1/chat/completions"]
 
 
 def test_cors_is_closed_unless_opened() -> None:
@@ -69,8 +74,8 @@ def test_cors_is_closed_unless_opened() -> None:
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.options("/v1/chat/completions", headers=headers)
 
-    closed = asyncio.run(preflight(create_app({"chat": chat})))
-    assert "access-control-allow-origin" not in closed.headers
+    response = asyncio.run(preflight(create_app({"chat": chat})))
+    assert "access-control-allow-origin" not in response.headers
     app = create_app({"chat": chat}, cors_origins=["https://page.example"])
     assert asyncio.run(preflight(app)).headers["access-control-allow-origin"] == (
         "https://page.example"
@@ -117,7 +122,7 @@ def test_an_alias_falls_back() -> None:
     broken = ScriptedChatModel(script=[ModelAPIError("down")], is_cyclic=True, retry_on_error=False)
     app = create_app({"fast": ServedApp("fast", broken.with_fallbacks([chat]))})
     for streams in (False, True):
-        answer = asked(
+        answer = post_in_process(
             app if not streams else create_app({"fast": broken.with_fallbacks([chat])}),
             "/v1/chat/completions",
             {**ASK, "model": "fast", "stream": streams},

@@ -109,14 +109,14 @@ def test_logprobs_are_passed_on(client: openai.OpenAI) -> None:
     with client.chat.completions.stream(model="chat", messages=messages, logprobs=True) as stream:
         final = stream.get_final_completion()
     assert final.choices[0].logprobs is not None
-    assert [one.token for one in final.choices[0].logprobs.content or ()] == ["Hi"]
+    assert [entry.token for entry in final.choices[0].logprobs.content or ()] == ["Hi"]
     assert ask(client, "logprobs").choices[0].logprobs is None
     with pytest.raises(openai.BadRequestError, match="top_logprobs"):
         ask(client, "logprobs", top_logprobs=2)
 
 
 def test_logprobs_of_google_have_the_same_form() -> None:
-    found = completion_logprobs(
+    logprobs = completion_logprobs(
         {
             "logprobs": {
                 "chosenCandidates": [{"token": "Hi", "tokenId": 3, "logProbability": -0.5}],
@@ -124,8 +124,8 @@ def test_logprobs_of_google_have_the_same_form() -> None:
             }
         }
     )
-    assert found["content"][0]["logprob"] == -0.5
-    assert found["content"][0]["top_logprobs"][0]["token"] == "Ho"
+    assert logprobs["content"][0]["logprob"] == -0.5
+    assert logprobs["content"][0]["top_logprobs"][0]["token"] == "Ho"
     assert completion_logprobs({"logprobs": 3}) is None
 
 
@@ -202,12 +202,12 @@ def test_structured_output_is_parsed(client: openai.OpenAI) -> None:
         city: str
         degrees: int
 
-    parsed = client.chat.completions.parse(
+    completion = client.chat.completions.parse(
         model="chat",
         messages=[{"role": "user", "content": "json please"}],
         response_format=Weather,
     )
-    assert parsed.choices[0].message.parsed == Weather(city="Oslo", degrees=4)
+    assert completion.choices[0].message.parsed == Weather(city="Oslo", degrees=4)
 
 
 def test_options_reach_the_model_and_unknown_fields_do_not(client: openai.OpenAI) -> None:
@@ -225,43 +225,43 @@ def test_options_reach_the_model_and_unknown_fields_do_not(client: openai.OpenAI
 
 def test_a_broken_stream_raises_after_what_was_said(client: openai.OpenAI) -> None:
     pieces = []
-    with pytest.raises(openai.APIError) as caught:  # noqa: PT012
+    with pytest.raises(openai.APIError) as excinfo:  # noqa: PT012
         for chunk in ask(client, "break", stream=True):
             pieces.append(chunk.choices[0].delta.content)  # noqa: PERF401
     assert pieces == ["So far so "]
-    assert "ModelError" in str(caught.value)
-    assert SECRET not in str(caught.value)
+    assert "ModelError" in str(excinfo.value)
+    assert SECRET not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("streams", [False, True])
 def test_errors_before_the_first_word_are_http_errors(
     client: openai.OpenAI, *, streams: bool
 ) -> None:
-    with pytest.raises(openai.RateLimitError) as limited:
+    with pytest.raises(openai.RateLimitError) as excinfo:
         ask(client, "rate limit", stream=streams)
-    assert limited.value.response.headers["retry-after"] == "7"
-    assert SECRET not in limited.value.response.text
-    with pytest.raises(openai.BadRequestError) as refused:
+    assert excinfo.value.response.headers["retry-after"] == "7"
+    assert SECRET not in excinfo.value.response.text
+    with pytest.raises(openai.BadRequestError) as bad_request:
         ask(client, "bad request", stream=streams)
-    assert "this is wrong: …" in str(refused.value)
-    assert SECRET not in refused.value.response.text
+    assert "this is wrong: …" in str(bad_request.value)
+    assert SECRET not in bad_request.value.response.text
     with pytest.raises(openai.NotFoundError):
         ask(client, "hi", model="nobody", stream=streams)
 
 
 def test_a_whole_answer_that_fails_is_an_error(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.InternalServerError) as caught:
+    with pytest.raises(openai.InternalServerError) as excinfo:
         ask(client, "crash")
-    assert caught.value.status_code == 500
-    assert SECRET not in caught.value.response.text
+    assert excinfo.value.status_code == 500
+    assert SECRET not in excinfo.value.response.text
 
 
 def test_leaving_ends_the_run_and_closes_the_model(server: ServeProcess, client: Any) -> None:
     stream = ask(client, "slow chat-leave", stream=True)
     next(iter(stream))
-    began = time.time()
+    start = time.time()
     stream.close()
-    assert server.wait_for_mark("cut-chat-leave") - began < 1.5
+    assert server.wait_for_mark("cut-chat-leave") - start < 1.5
 
 
 def test_leaving_a_whole_answer_ends_the_run(server: ServeProcess) -> None:
@@ -284,14 +284,14 @@ def test_an_agent_answers_with_text_alone(client: openai.OpenAI) -> None:
 
 
 def test_an_agent_that_asks_a_person_is_an_error_here(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.ConflictError) as caught:
+    with pytest.raises(openai.ConflictError) as excinfo:
         ask(client, "delete it", model="agent")
-    assert "/resume" in str(caught.value)
+    assert "/resume" in str(excinfo.value)
 
 
 def test_a_graph_and_a_chain_answer_too(client: openai.OpenAI) -> None:
-    said = ask(client, "hi", model="graph").choices[0].message.content
-    assert said == "Hello there, my friend.\n\nSigned."
+    graph_text = ask(client, "hi", model="graph").choices[0].message.content
+    assert graph_text == "Hello there, my friend.\n\nSigned."
     chunks = list(ask(client, "Mars", model="chain", stream=True))
     texts = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices]
     assert len([text for text in texts if text]) == 4
@@ -299,22 +299,22 @@ def test_a_graph_and_a_chain_answer_too(client: openai.OpenAI) -> None:
 
 
 def test_models_are_listed(client: openai.OpenAI) -> None:
-    listed = {model.id: model.owned_by for model in client.models.list()}
-    assert listed["chat"] == "scripted"
-    assert set(listed) == {"chat", "priced", "agent", "graph", "chain", "double", "vectors"}
+    owners = {model.id: model.owned_by for model in client.models.list()}
+    assert owners["chat"] == "scripted"
+    assert set(owners) == {"chat", "priced", "agent", "graph", "chain", "double", "vectors"}
     assert client.models.retrieve("chat").id == "chat"
     with pytest.raises(openai.NotFoundError):
         client.models.retrieve("nobody")
 
 
 def test_embeddings_come_in_both_forms(client: openai.OpenAI) -> None:
-    made = client.embeddings.create(model="vectors", input=["one two", "three"])
-    assert [item.embedding for item in made.data] == [[7.0, 1.0, 0.5], [5.0, 0.0, 0.5]]
+    response = client.embeddings.create(model="vectors", input=["one two", "three"])
+    assert [item.embedding for item in response.data] == [[7.0, 1.0, 0.5], [5.0, 0.0, 0.5]]
     plain = client.embeddings.create(model="vectors", input="one", encoding_format="float")
     assert plain.data[0].embedding == [3.0, 0.0, 0.5]
-    with pytest.raises(openai.InternalServerError) as caught:
+    with pytest.raises(openai.InternalServerError) as excinfo:
         client.embeddings.create(model="vectors", input="crash")
-    assert SECRET not in caught.value.response.text
+    assert SECRET not in excinfo.value.response.text
     with pytest.raises(openai.BadRequestError):
         client.embeddings.create(model="chat", input="x")
 

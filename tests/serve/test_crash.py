@@ -23,20 +23,20 @@ __all__ = ["postgres_server"]
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[ServeProcess]:
+def own_server(tmp_path: Path) -> Iterator[ServeProcess]:
     process = ServeProcess(tmp_path).start()
     yield process
     process.stop(signal.SIGKILL)
 
 
-def follow(url: str, seen: list[tuple[int, Any]]) -> None:
+def follow(url: str, events: list[tuple[int, Any]]) -> None:
     """Read events until the connection breaks."""
     try:
         with httpx.stream("GET", url, timeout=20) as response:
             for line in response.iter_lines():
                 if line.startswith("data:"):
                     data = json.loads(line[5:])
-                    seen.append((data.get("seq", -1), data))
+                    events.append((data.get("seq", -1), data))
     except httpx.HTTPError:
         return
 
@@ -66,22 +66,22 @@ class Watched:
 
     def check(self, server: ServeProcess) -> int:
         """Compare what was seen with the log of the next life; return how many events were seen."""
-        for id, seen in self.seen.items():
+        for id, events in self.seen.items():
             answer = httpx.get(f"{server.url}/runs/{id}", timeout=20)
             if answer.status_code == 404:
-                assert seen == []  # nothing of it was told to anybody
+                assert events == []  # nothing of it was told to anybody
                 continue
             assert answer.json()["status"] == "interrupted"
-            again: list[tuple[int, Any]] = []
-            follow(f"{server.url}/runs/{id}/events", again)
-            logged = [(seq, data) for seq, data in again if seq > 0]
-            assert [seq for seq, _ in logged] == list(range(1, len(logged) + 1))
-            assert logged[: len(seen)] == seen
-            if seen:  # a client that comes back after its last event misses nothing and sees nothing twice
+            second_events: list[tuple[int, Any]] = []
+            follow(f"{server.url}/runs/{id}/events", second_events)
+            logged_events = [(seq, data) for seq, data in second_events if seq > 0]
+            assert [seq for seq, _ in logged_events] == list(range(1, len(logged_events) + 1))
+            assert logged_events[: len(events)] == events
+            if events:  # a client that comes back after its last event misses nothing and sees nothing twice
                 later: list[tuple[int, Any]] = []
-                follow(f"{server.url}/runs/{id}/events?after={seen[-1][0]}", later)
-                assert [*seen, *(item for item in later if item[0] > 0)] == logged
-        return sum(len(seen) for seen in self.seen.values())
+                follow(f"{server.url}/runs/{id}/events?after={events[-1][0]}", later)
+                assert [*events, *(item for item in later if item[0] > 0)] == logged_events
+        return sum(len(events) for events in self.seen.values())
 
 
 @pytest.mark.slow
@@ -107,45 +107,45 @@ def test_kill_9_at_50_random_points_leaves_what_was_seen_without_gap(tmp_path: P
 
 
 @pytest.mark.slow
-def test_an_agent_is_carried_on_after_kill_9(own: ServeProcess) -> None:
+def test_an_agent_is_carried_on_after_kill_9(own_server: ServeProcess) -> None:
     body = {"app": "agent", "input": "slow tool killed", "thread_id": "k"}
-    run = httpx.post(f"{own.url}/runs", json=body).json()["run_id"]
-    own.wait_for_mark("tool-killed")
-    own.stop(signal.SIGKILL)
-    own.start()
-    assert httpx.get(f"{own.url}/runs/{run}").json()["status"] == "interrupted"
-    ended = sse(httpx.get(f"{own.url}/runs/{run}/events").text)[-1][1]
-    assert ended["params"]["data"]["event"] == "interrupted"
-    done = httpx.post(f"{own.url}/runs/{run}/resume", json={"wait": True}, timeout=30).json()
+    run = httpx.post(f"{own_server.url}/runs", json=body).json()["run_id"]
+    own_server.wait_for_mark("tool-killed")
+    own_server.stop(signal.SIGKILL)
+    own_server.start()
+    assert httpx.get(f"{own_server.url}/runs/{run}").json()["status"] == "interrupted"
+    last_event = sse(httpx.get(f"{own_server.url}/runs/{run}/events").text)[-1][1]
+    assert last_event["params"]["data"]["event"] == "interrupted"
+    done = httpx.post(f"{own_server.url}/runs/{run}/resume", json={"wait": True}, timeout=30).json()
     assert done["status"] == "success"
     assert done["output"]["messages"][-1]["content"] == "The tools said at last."
 
 
 @pytest.mark.slow
-def test_sigterm_lets_streams_finish(own: ServeProcess) -> None:
+def test_sigterm_lets_streams_finish(own_server: ServeProcess) -> None:
     body = {"app": "chat", "input": "count 400", "stream": True}
     texts: list[str] = []
 
     def read() -> None:
         slow = {**body, "input": "slow drained"}
-        texts.append(httpx.post(f"{own.url}/runs", json=slow, timeout=40).text)
+        texts.append(httpx.post(f"{own_server.url}/runs", json=slow, timeout=40).text)
 
     thread = threading.Thread(target=read)
     thread.start()
-    own.wait_for_mark("begin-drained")
-    assert own.process is not None
-    own.process.send_signal(signal.SIGTERM)
+    own_server.wait_for_mark("begin-drained")
+    assert own_server.process is not None
+    own_server.process.send_signal(signal.SIGTERM)
     thread.join(40)
-    own.process.wait(20)
+    own_server.process.wait(20)
     assert sse(texts[0])[-1][1]["params"]["data"]["event"] == "success"
-    assert "end-drained" in own.marks()
-    assert own.process.returncode in (0, -signal.SIGTERM)
+    assert "end-drained" in own_server.marks()
+    assert own_server.process.returncode in (0, -signal.SIGTERM)
 
 
 def test_a_full_or_broken_log_ends_runs_with_an_error(tmp_path: Path) -> None:
     from foldline.exceptions import StoreError
     from foldline.serve import create_app
-    from tests.serve.in_process import asked
+    from tests.serve.in_process import post_in_process
 
     app = create_app({"chat": _chat()})
 
@@ -153,7 +153,7 @@ def test_a_full_or_broken_log_ends_runs_with_an_error(tmp_path: Path) -> None:
         raise StoreError("the disk is full")
 
     app.server.host.log.keep = fail  # type: ignore[method-assign]
-    answer = asked(app, "/v1/chat/completions", {"model": "chat", "messages": [
+    answer = post_in_process(app, "/v1/chat/completions", {"model": "chat", "messages": [
         {"role": "user", "content": "hi"}]})  # fmt: skip
     assert answer.status_code == 503
 
@@ -178,8 +178,8 @@ def test_two_workers_on_one_postgresql(postgres_server: Server, tmp_path: Path) 
 
         def ask(number: int) -> int:
             url = (first, second)[number % 2].url
-            made = httpx.post(f"{url}/v1/chat/completions", json=body, headers=key, timeout=30)
-            return made.status_code
+            response = httpx.post(f"{url}/v1/chat/completions", json=body, headers=key, timeout=30)
+            return response.status_code
 
         with ThreadPoolExecutor(8) as pool:
             statuses = list(pool.map(ask, range(24)))
@@ -189,20 +189,20 @@ def test_two_workers_on_one_postgresql(postgres_server: Server, tmp_path: Path) 
             f"{first.url}/runs", json={"app": "chat", "input": "slow pg-stop"}, headers=free
         ).json()["run_id"]
         first.wait_for_mark("begin-pg-stop")
-        seen: list[Any] = []
+        events: list[Any] = []
         watcher = threading.Thread(
-            target=lambda: seen.extend(
+            target=lambda: events.extend(
                 sse(httpx.get(f"{second.url}/runs/{run}/events", headers=free, timeout=30).text)
             )
         )
         watcher.start()
         time.sleep(0.5)
-        began = time.time()
+        start = time.time()
         httpx.post(f"{second.url}/runs/{run}/stop", headers=free).raise_for_status()
-        assert first.wait_for_mark("cut-pg-stop") - began < 1.2
+        assert first.wait_for_mark("cut-pg-stop") - start < 1.2
         watcher.join(20)
-        assert [data["seq"] for _, data in seen] == list(range(1, len(seen) + 1))
-        assert seen[-1][1]["params"]["data"]["event"] == "stopped"
+        assert [data["seq"] for _, data in events] == list(range(1, len(events) + 1))
+        assert events[-1][1]["params"]["data"]["event"] == "stopped"
     finally:
         first.stop(signal.SIGKILL)
         second.stop(signal.SIGKILL)

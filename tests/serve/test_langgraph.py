@@ -35,14 +35,14 @@ def test_a_thread_is_made_run_on_and_looked_at(client: Any) -> None:
     )
     assert parts[0].event == "metadata"
     assert parts[-1].data["messages"][-1]["content"].startswith("The tools said")
-    again = client.runs.wait(id, "agent", input=question("remember this"))
-    assert again["messages"][-1]["content"] == "parallel tools | remember this"
+    second_state = client.runs.wait(id, "agent", input=question("remember this"))
+    assert second_state["messages"][-1]["content"] == "parallel tools | remember this"
     state = client.threads.get_state(id)
-    assert len(state["values"]["messages"]) == len(again["messages"])
+    assert len(state["values"]["messages"]) == len(second_state["messages"])
     assert state["next"] == []
     assert len(client.threads.get_history(id, limit=3)) == 3
     assert {run["status"] for run in client.runs.list(id)} == {"success"}
-    assert [one["thread_id"] for one in client.threads.search(metadata={"who": "me"})] == [id]
+    assert [thread["thread_id"] for thread in client.threads.search(metadata={"who": "me"})] == [id]
     client.threads.delete(id)
     with pytest.raises(NotFoundError):
         client.threads.get(id)
@@ -59,9 +59,9 @@ def test_updates_and_messages_come_as_they_happen(client: Any) -> None:
     pieces = [part.data[0] for part in parts if part.event == "messages"]
     text = "".join(piece["content"] for piece in pieces if isinstance(piece["content"], str))
     assert "The tools said" in text
-    whole = [part.data[0] for part in parts if part.event == "messages/complete"]
-    assert len(whole[0]["tool_calls"]) == 2
-    assert whole[0]["usage_metadata"]["total_tokens"] == 18
+    messages = [part.data[0] for part in parts if part.event == "messages/complete"]
+    assert len(messages[0]["tool_calls"]) == 2
+    assert messages[0]["usage_metadata"]["total_tokens"] == 18
 
 
 def test_a_graph_streams_its_models_words(client: Any) -> None:
@@ -91,8 +91,8 @@ def test_reasoning_and_a_picture_in_runs(client: Any) -> None:
 def test_an_agent_asks_and_is_answered(client: Any) -> None:
     id = client.threads.create()["thread_id"]
     first = list(client.runs.stream(id, "agent", input=question("delete"), stream_mode="updates"))
-    asked = first[-1].data["__interrupt__"][0]
-    assert len(asked["value"]["action_requests"]) == 2
+    interrupt = first[-1].data["__interrupt__"][0]
+    assert len(interrupt["value"]["action_requests"]) == 2
     assert client.threads.get(id)["status"] == "interrupted"
     answer = {"decisions": [{"type": "approve"}, {"type": "reject", "message": "no"}]}
     done = client.runs.wait(id, "agent", command={"resume": answer})
@@ -124,8 +124,8 @@ def test_a_run_is_cancelled_and_joined(server: ServeProcess, client: Any) -> Non
     second = client.runs.create(id, "agent", input=question("hi"))
     parts = list(client.runs.join_stream(id, second["run_id"], stream_mode="values"))
     assert parts[-1].data["messages"][-1]["content"] == "Hello there, my friend."
-    joined = client.runs.join(id, second["run_id"])
-    assert joined["messages"][-1]["content"] == "Hello there, my friend."
+    state = client.runs.join(id, second["run_id"])
+    assert state["messages"][-1]["content"] == "Hello there, my friend."
 
 
 def test_state_is_changed(client: Any) -> None:
@@ -136,7 +136,7 @@ def test_state_is_changed(client: Any) -> None:
 
 
 def test_assistants_are_the_apps(client: Any) -> None:
-    names = {one["assistant_id"] for one in client.assistants.search()}
+    names = {assistant["assistant_id"] for assistant in client.assistants.search()}
     assert {"agent", "graph", "chat", "chain"} <= names
     assert client.assistants.get("agent")["graph_id"] == "agent"
     assert {node["id"] for node in client.assistants.get_graph("agent")["nodes"]} >= {"model"}
@@ -169,8 +169,8 @@ def test_a_thread_streams_messages_tools_and_output(server: ServeProcess) -> Non
 
     texts, tools, output = in_loop(body, server)
     assert texts == ["Looking. ", "The tools said Oslo is sunny, Rome is sunny."]
-    assert [given for given, _ in tools] == [{"city": "Oslo"}, {"city": "Rome"}]
-    assert [made for _, made in tools] == ["Oslo is sunny", "Rome is sunny"]
+    assert [tool_input for tool_input, _ in tools] == [{"city": "Oslo"}, {"city": "Rome"}]
+    assert [tool_output for _, tool_output in tools] == ["Oslo is sunny", "Rome is sunny"]
     assert output["messages"][-1]["content"].startswith("The tools said")
 
 
@@ -182,13 +182,13 @@ def test_a_thread_is_answered_by_input_respond(server: ServeProcess) -> None:
                 pass
             while not thread.interrupted:
                 await asyncio.sleep(0.02)
-            asked = thread.interrupts[0]
+            interrupt = thread.interrupts[0]
             answer = {"decisions": [{"type": "approve"}, {"type": "approve"}]}
             await thread.run.respond(answer)
-            return asked, await thread.output
+            return interrupt, await thread.output
 
-    asked, output = in_loop(body, server)
-    assert len(asked["value"]["action_requests"]) == 2
+    interrupt, output = in_loop(body, server)
+    assert len(interrupt["value"]["action_requests"]) == 2
     assert output["messages"][-1]["content"] == "The tools said /tmp/a is gone, /tmp/b is gone."
 
 
@@ -250,7 +250,7 @@ def test_a_thread_is_followed_from_a_number_on(server: ServeProcess) -> None:
     import json
 
     id = str(uuid4())
-    started = httpx.post(
+    start_response = httpx.post(
         f"{server.url}/threads/{id}/commands",
         json={
             "id": 1,
@@ -258,23 +258,23 @@ def test_a_thread_is_followed_from_a_number_on(server: ServeProcess) -> None:
             "params": {"assistant_id": "agent", "input": question("hi")},
         },
     ).json()
-    assert started["meta"]["applied_through_seq"] == 0
+    assert start_response["meta"]["applied_through_seq"] == 0
 
     def read(since: int) -> list[Any]:
         body = {"channels": ["lifecycle", "messages", "values"], "since": since}
-        found: list[Any] = []
+        events: list[Any] = []
         url = f"{server.url}/threads/{id}/stream/events"
         with httpx.stream("POST", url, json=body, timeout=20) as response:
             for line in response.iter_lines():
                 if line.startswith("data:"):
-                    found.append(json.loads(line[5:]))
-                    data = found[-1]["params"]["data"]
-                    if found[-1]["method"] == "lifecycle" and data["event"] == "completed":
+                    events.append(json.loads(line[5:]))
+                    data = events[-1]["params"]["data"]
+                    if events[-1]["method"] == "lifecycle" and data["event"] == "completed":
                         break
-        return found
+        return events
 
-    everything = read(0)
-    numbers = [item["seq"] for item in everything]
+    events = read(0)
+    numbers = [item["seq"] for item in events]
     assert numbers == sorted(set(numbers))
-    assert len({item["event_id"] for item in everything}) == len(everything)
+    assert len({item["event_id"] for item in events}) == len(events)
     assert [item["seq"] for item in read(numbers[3])] == numbers[4:]

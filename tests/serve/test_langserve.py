@@ -59,8 +59,8 @@ def test_what_is_seen_inside_is_in_the_run_log(
     info = httpx.get(f"{server.url}/runs/{run}").json()
     assert (info["status"], info["output"]) == ("success", "Hello there, my friend.")
     assert info["usage"]["total_tokens"] == 18
-    logged = [data for _, data in sse(httpx.get(f"{server.url}/runs/{run}/events").text)]
-    assert len([data for data in logged if data["method"] == method]) == len(pieces)
+    log = [data for _, data in sse(httpx.get(f"{server.url}/runs/{run}/events").text)]
+    assert len([data for data in log if data["method"] == method]) == len(pieces)
     broken = httpx.post(f"{server.url}/chat/{path}", json={"input": "break"}).text
     assert sse(broken)[-1][0] == "error"
 
@@ -90,8 +90,8 @@ def test_who_leaves_a_batch_ends_its_runs(server: ServeProcess) -> None:
 
 
 def test_schemas_are_shown(server: ServeProcess) -> None:
-    given = httpx.get(f"{server.url}/chain/input_schema").json()
-    assert given["required"] == ["topic"]
+    schema = httpx.get(f"{server.url}/chain/input_schema").json()
+    assert schema["required"] == ["topic"]
     assert httpx.get(f"{server.url}/chain/output_schema").json()["type"] == "string"
     assert httpx.get(f"{server.url}/chain/config_schema").status_code == 200
     assert httpx.get(f"{server.url}/nobody/input_schema").status_code == 404
@@ -103,5 +103,5 @@ def test_simonws_llm_with_a_custom_endpoint(server: ServeProcess, tmp_path: Path
         f"- model_id: served\n  model_name: chat\n  api_base: {server.url}/v1\n  can_stream: true\n"
     )
     environment = {"LLM_USER_PATH": str(tmp_path), "OPENAI_API_KEY": "none"}
-    said = other_python.run("llm", "-m", "served", "hi", environment=environment)
-    assert said.strip() == "Hello there, my friend."
+    output = other_python.run("llm", "-m", "served", "hi", environment=environment)
+    assert output.strip() == "Hello there, my friend."

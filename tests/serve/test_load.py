@@ -85,14 +85,14 @@ def test_a_reader_that_does_not_read_holds_up_nobody(server: ServeProcess) -> No
 
 
 def test_requests_that_do_not_end_hold_up_nobody(server: ServeProcess) -> None:
-    whole = request_bytes("/v1/chat/completions", {"model": "chat", "messages": []})
+    request = request_bytes("/v1/chat/completions", {"model": "chat", "messages": []})
     before = len(server.stderr())
     open_sockets = []
     for part in (
         b"",
         b"POST /v1/ch",
-        whole[:80],
-        whole[:-5],
+        request[:80],
+        request[:-5],
         b"\x16\x03\x01\x02\x00",
         b"GET / HTTP/9\r\n\r\n",
     ):

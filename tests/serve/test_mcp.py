@@ -33,20 +33,20 @@ def test_the_session_of_the_published_client(server: ServeProcess) -> None:
             ClientSession(streams[0], streams[1]) as session,
         ):
             await session.initialize()
-            listed = await session.list_tools()
+            tool_list = await session.list_tools()
             broken = await session.call_tool("chat", {"message": "break"})
-            return listed, broken
+            return tool_list, broken
 
-    listed, broken = asyncio.run(main())
-    assert any(tool.name == "chat" for tool in listed.tools)
+    tool_list, broken = asyncio.run(main())
+    assert any(tool.name == "chat" for tool in tool_list.tools)
     assert getattr(broken, "is_error", getattr(broken, "isError", None)) is True
 
 
 def test_other_methods_are_errors_of_json_rpc(server: ServeProcess) -> None:
     url = f"{server.url}/mcp"
     assert httpx.get(url).status_code == 405
-    asked = {"jsonrpc": "2.0", "id": 7, "method": "resources/list"}
-    assert httpx.post(url, json=asked).json()["error"]["code"] == -32601
+    request = {"jsonrpc": "2.0", "id": 7, "method": "resources/list"}
+    assert httpx.post(url, json=request).json()["error"]["code"] == -32601
     assert httpx.post(url, json={"jsonrpc": "2.0", "method": "ping"}).status_code == 202
 
 

@@ -113,38 +113,38 @@ def test_structured_output_is_parsed(client: openai.OpenAI) -> None:
         city: str
         degrees: int
 
-    parsed = client.responses.parse(model="chat", input="json please", text_format=Weather)
-    assert parsed.output_parsed == Weather(city="Oslo", degrees=4)
+    response = client.responses.parse(model="chat", input="json please", text_format=Weather)
+    assert response.output_parsed == Weather(city="Oslo", degrees=4)
 
 
 def test_a_broken_stream_raises(client: openai.OpenAI) -> None:
     kinds = []
-    with pytest.raises(openai.APIError) as caught:  # noqa: PT012
+    with pytest.raises(openai.APIError) as excinfo:  # noqa: PT012
         for event in client.responses.create(model="chat", input="break", stream=True):
             kinds.append(event.type)  # noqa: PERF401
     assert "response.output_text.delta" in kinds
     assert "response.failed" in kinds
     assert "response.completed" not in kinds
-    assert SECRET not in str(caught.value)
+    assert SECRET not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("streams", [False, True])
 def test_errors_before_the_first_word_are_http_errors(
     client: openai.OpenAI, *, streams: bool
 ) -> None:
-    with pytest.raises(openai.RateLimitError) as limited:
+    with pytest.raises(openai.RateLimitError) as excinfo:
         client.responses.create(model="chat", input="rate limit", stream=streams)
-    assert limited.value.response.headers["retry-after"] == "7"
+    assert excinfo.value.response.headers["retry-after"] == "7"
     with pytest.raises(openai.BadRequestError):
         client.responses.create(model="chat", input="bad request", stream=streams)
 
 
 def test_a_response_is_watched_again_from_a_number_on(client: openai.OpenAI) -> None:
     first = client.responses.create(model="chat", input="hi")
-    again = list(client.responses.retrieve(first.id, stream=True))
-    assert again[-1].type == "response.completed"
-    rest = list(client.responses.retrieve(first.id, stream=True, starting_after=4))
-    assert [event.sequence_number for event in rest] == list(range(5, len(again)))
+    events = list(client.responses.retrieve(first.id, stream=True))
+    assert events[-1].type == "response.completed"
+    remaining = list(client.responses.retrieve(first.id, stream=True, starting_after=4))
+    assert [event.sequence_number for event in remaining] == list(range(5, len(events)))
 
 
 def test_leaving_ends_the_run(server: ServeProcess, client: Any) -> None:

@@ -32,14 +32,14 @@ def read(server: ServeProcess, id: str, after: int = 0) -> list[tuple[int, Any]]
 
 
 def test_a_run_is_started_followed_and_read_again(server: ServeProcess) -> None:
-    made = start(server, "hi")
-    events = read(server, made["run_id"])
+    run = start(server, "hi")
+    events = read(server, run["run_id"])
     assert [seq for seq, _ in events] == list(range(1, len(events) + 1))
     assert events[0][1]["params"]["data"]["event"] == "started"
     assert events[-1][1]["params"]["data"]["event"] == "success"
-    assert read(server, made["run_id"]) == events
-    assert read(server, made["run_id"], after=4) == events[4:]
-    info = httpx.get(f"{server.url}/runs/{made['run_id']}").json()
+    assert read(server, run["run_id"]) == events
+    assert read(server, run["run_id"], after=4) == events[4:]
+    info = httpx.get(f"{server.url}/runs/{run['run_id']}").json()
     assert info["status"] == "success"
     assert info["usage"]["total_tokens"] == 18
     assert info["output"]["kwargs"]["content"][0]["text"] == "Hello there, my friend."
@@ -47,48 +47,48 @@ def test_a_run_is_started_followed_and_read_again(server: ServeProcess) -> None:
 
 @pytest.mark.slow
 def test_who_leaves_may_come_back_without_gap(server: ServeProcess) -> None:
-    made = start(server, "slow runs-back")
-    seen: list[int] = []
-    url = f"{server.url}/runs/{made['run_id']}/events"
+    run = start(server, "slow runs-back")
+    numbers: list[int] = []
+    url = f"{server.url}/runs/{run['run_id']}/events"
     with httpx.stream("GET", url) as response:
         for line in response.iter_lines():
             if line.startswith("id:"):
-                seen.append(int(line[3:]))
-            if len(seen) == 20:
+                numbers.append(int(line[3:]))
+            if len(numbers) == 20:
                 break
-    rest = [seq for seq, _ in read(server, made["run_id"], after=seen[-1])]
-    assert seen + rest == list(range(1, len(seen) + len(rest) + 1))
-    assert len(seen) + len(rest) > 100
+    remaining = [seq for seq, _ in read(server, run["run_id"], after=numbers[-1])]
+    assert numbers + remaining == list(range(1, len(numbers) + len(remaining) + 1))
+    assert len(numbers) + len(remaining) > 100
 
 
 def test_stop_ends_a_run_within_a_second(server: ServeProcess) -> None:
-    made = start(server, "slow runs-stop")
+    run = start(server, "slow runs-stop")
     server.wait_for_mark("begin-runs-stop")
-    began = time.time()
-    httpx.post(f"{server.url}/runs/{made['run_id']}/stop").raise_for_status()
-    assert server.wait_for_mark("cut-runs-stop") - began < 1.0
-    assert read(server, made["run_id"])[-1][1]["params"]["data"]["event"] == "stopped"
-    assert httpx.get(f"{server.url}/runs/{made['run_id']}").json()["status"] == "stopped"
+    start_time = time.time()
+    httpx.post(f"{server.url}/runs/{run['run_id']}/stop").raise_for_status()
+    assert server.wait_for_mark("cut-runs-stop") - start_time < 1.0
+    assert read(server, run["run_id"])[-1][1]["params"]["data"]["event"] == "stopped"
+    assert httpx.get(f"{server.url}/runs/{run['run_id']}").json()["status"] == "stopped"
 
 
 def test_an_agent_asks_and_is_answered(server: ServeProcess) -> None:
-    made = start(server, "delete them", app="agent", wait=True)
-    assert made["status"] == "waiting"
-    assert len(made["interrupts"][0]["payload"]["action_requests"]) == 2
-    url = f"{server.url}/runs/{made['run_id']}/resume"
+    run = start(server, "delete them", app="agent", wait=True)
+    assert run["status"] == "waiting"
+    assert len(run["interrupts"][0]["payload"]["action_requests"]) == 2
+    url = f"{server.url}/runs/{run['run_id']}/resume"
     answers = {"decisions": [{"type": "approve"}, {"type": "approve"}]}
     done = httpx.post(url, json={"answers": answers, "wait": True}, timeout=30).json()
     assert done["status"] == "success"
     assert done["output"]["messages"][-1]["content"].startswith("The tools said /tmp/a is gone")
-    assert httpx.post(url.replace(made["run_id"], done["run_id"]), json={}).status_code == 409
+    assert httpx.post(url.replace(run["run_id"], done["run_id"]), json={}).status_code == 409
 
 
 def test_runs_are_listed_and_deleted(server: ServeProcess) -> None:
-    made = start(server, "hi", wait=True)
-    listed = httpx.get(f"{server.url}/runs", params={"limit": 5}).json()["runs"]
-    assert made["run_id"] in [run["run_id"] for run in listed]
-    assert httpx.delete(f"{server.url}/runs/{made['run_id']}").status_code == 204
-    assert httpx.get(f"{server.url}/runs/{made['run_id']}").status_code == 404
+    first_run = start(server, "hi", wait=True)
+    runs = httpx.get(f"{server.url}/runs", params={"limit": 5}).json()["runs"]
+    assert first_run["run_id"] in [run["run_id"] for run in runs]
+    assert httpx.delete(f"{server.url}/runs/{first_run['run_id']}").status_code == 204
+    assert httpx.get(f"{server.url}/runs/{first_run['run_id']}").status_code == 404
 
 
 # -- RemoteRunnable
@@ -143,9 +143,9 @@ def test_a_remote_agent_with_its_tools(server: ServeProcess, call: Call) -> None
 
 def test_errors_of_a_remote_are_errors_here(server: ServeProcess, call: Call) -> None:
     remote = RemoteRunnable(server.url, app="chat")
-    with pytest.raises(ModelRateLimitError) as limited:
+    with pytest.raises(ModelRateLimitError) as excinfo:
         call.invoke(remote, "rate limit")
-    assert limited.value.retry_after == 7
+    assert excinfo.value.retry_after == 7
     with pytest.raises(ModelAPIError) as broken:
         call.stream(remote, "break")
     assert SECRET not in str(broken.value)
@@ -154,8 +154,8 @@ def test_errors_of_a_remote_are_errors_here(server: ServeProcess, call: Call) ->
 
 
 def test_a_remote_question_is_answered_in_its_run(server: ServeProcess, call: Call) -> None:
-    made = start(server, "delete them", app="agent", wait=True)
-    config = {"configurable": {"run_id": made["run_id"]}}
+    run = start(server, "delete them", app="agent", wait=True)
+    config = {"configurable": {"run_id": run["run_id"]}}
     answer = Command(resume={"decisions": [{"type": "approve"}] * 2})
     state = call.invoke(RemoteRunnable(server.url, app="agent"), answer, config)
     assert state["messages"][-1].text.startswith("The tools said /tmp/a is gone")

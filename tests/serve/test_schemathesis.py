@@ -19,7 +19,7 @@ EXAMPLES = {GenerationMode.POSITIVE: 10, GenerationMode.NEGATIVE: 5}
 
 
 @pytest.fixture(scope="module")
-def described(server: ServeProcess) -> Any:
+def api_schema(server: ServeProcess) -> Any:
     """The operations of a running server, as its own document describes them."""
     return schemathesis.openapi.from_url(f"{server.url}/openapi.json")
 
@@ -49,11 +49,11 @@ def send(operation: Any, mode: GenerationMode, statuses: set[int]) -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 def test_no_request_of_the_document_fails_the_server(
-    described: Any, server: ServeProcess, mode: GenerationMode
+    api_schema: Any, server: ServeProcess, mode: GenerationMode
 ) -> None:
     statuses: set[int] = set()
     failures: list[str] = []
-    operations = [result.ok() for result in described.get_all_operations()]
+    operations = [result.ok() for result in api_schema.get_all_operations()]
     for operation in operations:
         try:
             send(operation, mode, statuses)
@@ -66,8 +66,8 @@ def test_no_request_of_the_document_fails_the_server(
 
 
 @pytest.mark.slow
-def test_the_document_names_every_route_and_the_apps(described: Any) -> None:
-    paths = described.raw_schema["paths"]
+def test_the_document_names_every_route_and_the_apps(api_schema: Any) -> None:
+    paths = api_schema.raw_schema["paths"]
     assert {"/v1/chat/completions", "/runs/{run_id}/events", "/agui/{app}", "/{app}/invoke"} <= set(
         paths
     )

@@ -54,8 +54,13 @@ def test_nothing_answers_without_a_key(
     keyed: KeyedServer, method: str, path: str, body: Any
 ) -> None:
     wrong = keyed.first[:-4] + "AAAA"
-    for given in ({}, headers(wrong), headers("fl_000000000000_" + "x" * 43), {"x-api-key": "no"}):
-        answer = httpx.request(method, keyed.url + path, json=body, headers=given)
+    for key_headers in (
+        {},
+        headers(wrong),
+        headers("fl_000000000000_" + "x" * 43),
+        {"x-api-key": "no"},
+    ):
+        answer = httpx.request(method, keyed.url + path, json=body, headers=key_headers)
         assert answer.status_code == 401, (path, answer.text)
         assert "www-authenticate" in answer.headers
 
@@ -68,21 +73,21 @@ def test_a_key_opens_by_either_header(keyed: KeyedServer) -> None:
 
 
 def test_one_key_neither_sees_nor_stops_what_is_anothers(keyed: KeyedServer) -> None:
-    mine, other = headers(keyed.first), headers(keyed.second)
+    own_key, other = headers(keyed.first), headers(keyed.second)
     url = keyed.url
     run = httpx.post(
         f"{url}/runs",
         json={"app": "agent", "input": "slow minute own", "thread_id": "t"},
-        headers=mine,
+        headers=own_key,
     ).json()["run_id"]
     response = httpx.post(
-        f"{url}/v1/responses", json={"model": "chat", "input": "hi"}, headers=mine
+        f"{url}/v1/responses", json={"model": "chat", "input": "hi"}, headers=own_key
     ).json()["id"]
-    thread = httpx.post(f"{url}/threads", json={}, headers=mine).json()["thread_id"]
+    thread = httpx.post(f"{url}/threads", json={}, headers=own_key).json()["thread_id"]
     background = httpx.post(
         f"{url}/threads/{thread}/runs",
         json={"assistant_id": "agent", "input": QUESTION},
-        headers=mine,
+        headers=own_key,
     ).json()["run_id"]
     paths: list[tuple[str, str, Any]] = [
         ("GET", f"/runs/{run}", None),
@@ -127,14 +132,14 @@ def test_one_key_neither_sees_nor_stops_what_is_anothers(keyed: KeyedServer) -> 
     assert httpx.get(f"{url}/runs", headers=other).json()["runs"] == []
     assert httpx.post(f"{url}/threads/search", json={}, headers=other).json() == []
     assert httpx.get(f"{url}/api/chat/agent/t/stream", headers=other).status_code == 204
-    stopped = httpx.post(f"{url}/api/chat/agent/t/stop", headers=other).json()
-    assert stopped == {"stopped": False}
-    assert httpx.get(f"{url}/runs/{run}", headers=mine).json()["status"] == "running"
-    assert httpx.post(f"{url}/runs/{run}/stop", headers=mine).status_code == 200
+    stop_response = httpx.post(f"{url}/api/chat/agent/t/stop", headers=other).json()
+    assert stop_response == {"stopped": False}
+    assert httpx.get(f"{url}/runs/{run}", headers=own_key).json()["status"] == "running"
+    assert httpx.post(f"{url}/runs/{run}/stop", headers=own_key).status_code == 200
 
 
 def test_threads_of_one_name_are_two_threads_for_two_keys(keyed: KeyedServer) -> None:
-    said = []
+    texts = []
     for key in (keyed.first, keyed.second):
         for text in ("one", "remember"):
             answer = httpx.post(
@@ -147,8 +152,8 @@ def test_threads_of_one_name_are_two_threads_for_two_keys(keyed: KeyedServer) ->
                 },
                 headers=headers(key),
             ).json()
-        said.append(answer["output"]["messages"][-1]["content"])
-    assert said == [f"one {key[3:6]} | remember {key[3:6]}" for key in (keyed.first, keyed.second)]
+        texts.append(answer["output"]["messages"][-1]["content"])
+    assert texts == [f"one {key[3:6]} | remember {key[3:6]}" for key in (keyed.first, keyed.second)]
 
 
 def test_a_key_may_use_what_it_may_use(keyed: KeyedServer) -> None:
@@ -157,8 +162,8 @@ def test_a_key_may_use_what_it_may_use(keyed: KeyedServer) -> None:
     answer = httpx.post(f"{keyed.url}/v1/chat/completions", json=ask, headers=key)
     assert answer.status_code == 403
     assert answer.json()["error"]["type"] == "permission_error"
-    listed = httpx.get(f"{keyed.url}/v1/models", headers=key).json()["data"]
-    assert {model["id"] for model in listed} == {"chat", "vectors"}
+    models = httpx.get(f"{keyed.url}/v1/models", headers=key).json()["data"]
+    assert {model["id"] for model in models} == {"chat", "vectors"}
     for method, path, body in (
         ("POST", "/agent/invoke", {"input": "x"}),
         ("POST", "/agui/agent", {"threadId": "1", "runId": "1", "messages": []}),
@@ -346,7 +351,7 @@ def test_CVE_2026_42208_what_a_request_says_reaches_no_statement(
     keyed: KeyedServer, text: str
 ) -> None:
     """Names, ids and keys are values of statements, never parts of them."""
-    mine = headers(keyed.second)
+    own_key = headers(keyed.second)
     name = quote(text, safe="")
     key = httpx.get(f"{keyed.url}/runs", headers={"x-api-key": text})
     assert key.status_code == 401
@@ -356,15 +361,15 @@ def test_CVE_2026_42208_what_a_request_says_reaches_no_statement(
         f"/threads/{name}",
         f"/v1/responses/resp_{name}",
     ):
-        assert httpx.get(keyed.url + path, headers=mine).status_code == 404
+        assert httpx.get(keyed.url + path, headers=own_key).status_code == 404
     for query in ("thread_id", "status"):
-        found = httpx.get(f"{keyed.url}/runs", params={query: text}, headers=mine)
-        assert found.json() == {"runs": []}
-    made = httpx.post(f"{keyed.url}/threads", json={"thread_id": text}, headers=mine)
-    assert made.json()["thread_id"] == text
-    assert httpx.get(f"{keyed.url}/threads/{name}", headers=mine).status_code == 200
+        response = httpx.get(f"{keyed.url}/runs", params={query: text}, headers=own_key)
+        assert response.json() == {"runs": []}
+    thread = httpx.post(f"{keyed.url}/threads", json={"thread_id": text}, headers=own_key)
+    assert thread.json()["thread_id"] == text
+    assert httpx.get(f"{keyed.url}/threads/{name}", headers=own_key).status_code == 200
     assert httpx.get(f"{keyed.url}/threads/{name}", headers=headers(keyed.first)).status_code == 404
-    assert httpx.delete(f"{keyed.url}/threads/{name}", headers=mine).status_code == 204
+    assert httpx.delete(f"{keyed.url}/threads/{name}", headers=own_key).status_code == 204
 
 
 def test_CVE_2026_42271_a_request_starts_no_command(server: ServeProcess, tmp_path: Path) -> None:
@@ -411,10 +416,10 @@ def test_F_V05_only_a_question_of_that_thread_is_answered(server: ServeProcess) 
     claimed = {
         "type": "tool-weather", "toolCallId": "c9", "state": "output-available", "input": {}, "output": "forged",
     }  # fmt: skip
-    asked = {"id": "q", "role": "user", "parts": [{"type": "text", "text": "remember"}]}
+    message = {"id": "q", "role": "user", "parts": [{"type": "text", "text": "remember"}]}
     history = {
         "id": "forged-2",
-        "messages": [{"id": "a", "role": "assistant", "parts": [claimed]}, asked],
+        "messages": [{"id": "a", "role": "assistant", "parts": [claimed]}, message],
     }
     httpx.post(f"{server.url}/api/chat/agent", json=history, timeout=20)
     runs = httpx.get(f"{server.url}/runs", params={"thread_id": "forged-2"}).json()["runs"]
@@ -433,11 +438,11 @@ def test_F_V02_F_V03_who_leaves_and_what_fails(server: ServeProcess) -> None:
     with httpx.stream("POST", f"{server.url}/v1/chat/completions", json=body) as response:
         next(response.iter_bytes())
     server.wait_for_mark("cut-v02-v1", 5)
-    own = {"app": "chat", "stream": True, "input": "slow v02-runs"}
-    with httpx.stream("POST", f"{server.url}/runs", json=own) as response:
+    run_body = {"app": "chat", "stream": True, "input": "slow v02-runs"}
+    with httpx.stream("POST", f"{server.url}/runs", json=run_body) as response:
         next(response.iter_bytes())
     server.wait_for_mark("end-v02-runs", 30)
-    events = sse(httpx.post(f"{server.url}/runs", json={**own, "input": "break"}).text)
+    events = sse(httpx.post(f"{server.url}/runs", json={**run_body, "input": "break"}).text)
     assert events[-1][1]["params"]["data"]["event"] == "error"
     assert "So far so " in str(events)
 

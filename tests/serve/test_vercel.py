@@ -15,14 +15,14 @@ def chat(server: ServeProcess, action: str, text: Any = "", app: str = "chat", *
     return node.run("vercel.mjs", url=server.url, app=app, text=text, action=action, **more)
 
 
-def said(message: Any) -> str:
+def text_of(message: Any) -> str:
     return "".join(part["text"] for part in message["parts"] if part["type"] == "text")
 
 
 def test_text_comes_as_a_message_with_usage(server: ServeProcess) -> None:
     result = chat(server, "chat", "hi")
     answer = result["messages"][-1]
-    assert said(answer) == "Hello there, my friend."
+    assert text_of(answer) == "Hello there, my friend."
     assert answer["metadata"]["usage"]["total_tokens"] == 18
     assert (result["status"], result["problem"]) == ("ready", None)
 
@@ -40,7 +40,7 @@ def test_an_agents_parallel_tools_are_parts_with_their_results(server: ServeProc
         ("output-available", {"city": "Oslo"}, "Oslo is sunny"),
         ("output-available", {"city": "Rome"}, "Rome is sunny"),
     ]
-    assert said(answer) == "Looking. The tools said Oslo is sunny, Rome is sunny."
+    assert text_of(answer) == "Looking. The tools said Oslo is sunny, Rome is sunny."
     assert len([part for part in answer["parts"] if part["type"] == "step-start"]) == 2
 
 
@@ -50,7 +50,7 @@ def test_a_picture_reaches_the_model(server: ServeProcess) -> None:
         {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA"},
     ]
     result = chat(server, "chat", parts=parts)
-    assert said(result["messages"][-1]) == "I see image:image/png."
+    assert text_of(result["messages"][-1]) == "I see image:image/png."
 
 
 def test_a_broken_stream_is_an_error(server: ServeProcess) -> None:
@@ -82,14 +82,14 @@ def test_tools_wait_for_approval_one_is_granted_one_denied(server: ServeProcess)
     parts = [part for part in result["messages"][-1]["parts"] if part["type"] == "tool-delete"]
     assert [part["state"] for part in parts] == ["output-available", "output-denied"]
     assert parts[0]["output"] == "/tmp/a is gone"
-    assert "The tools said" in said(result["messages"][-1])
+    assert "The tools said" in text_of(result["messages"][-1])
 
 
 def test_regenerating_replaces_the_answer_and_what_came_after(server: ServeProcess) -> None:
     result = chat(server, "regenerate", ["one", "remember two"], app="agent")
-    assert said(result["again"][-1]) == "one | remember two"
+    assert text_of(result["again"][-1]) == "one | remember two"
     assert len(result["again"]) == 4
-    assert said(result["messages"][-1]) == "changed | remember"
+    assert text_of(result["messages"][-1]) == "changed | remember"
 
 
 def test_stop_ends_the_run_with_an_abort(server: ServeProcess) -> None:

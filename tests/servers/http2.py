@@ -54,10 +54,10 @@ class Http2Connection(asyncio.Protocol):
                 self.tasks[event.stream_id] = asyncio.get_running_loop().create_task(answering)
         self.flush()
 
-    def seen(self, stream: int) -> dict[str, Any]:
+    def record(self, stream: int) -> dict[str, Any]:
         request = self.requests.pop(stream)
         headers = request["headers"]
-        seen = {
+        record = {
             "method": headers[":method"],
             "target": headers[":path"],
             "path": headers[":path"].split("?")[0],
@@ -67,11 +67,11 @@ class Http2Connection(asyncio.Protocol):
             "port": "http2",
             "time": time.time(),
         }
-        self.world.seen.append(seen)
-        return seen
+        self.world.seen.append(record)
+        return record
 
     async def answer(self, stream: int) -> None:
-        answer = self.answer_of(self.seen(stream))
+        answer = self.answer_of(self.record(stream))
         if answer["before"]:
             await asyncio.sleep(
                 3600

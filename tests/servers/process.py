@@ -90,10 +90,10 @@ class Connection(asyncio.Protocol):
             self.task.cancel()
 
     async def until(self, enough: Any) -> Any:
-        while not (found := enough()):
+        while not (result := enough()):
             self.more.clear()
             await self.more.wait()
-        return found
+        return result
 
     async def serve(self) -> None:
         try:
@@ -299,18 +299,18 @@ def cut_by_query(answer: dict[str, Any], target: str) -> dict[str, Any]:
     query = parse_qs(urlsplit(target).query)
     if "cut" not in query:
         return answer
-    left, how = int(query["cut"][0]), query.get("how", ["fin"])[0]
+    remaining, how = int(query["cut"][0]), query.get("how", ["fin"])[0]
     steps: list[list[Any]] = []
     total = sum(len(base64.b64decode(value)) for kind, value in answer["steps"] if kind == "send")
-    promise = answer["promise"] or max(total, left + 1)
+    promise = answer["promise"] or max(total, remaining + 1)
     for kind, value in answer["steps"]:
         piece = base64.b64decode(value) if kind == "send" else b""
-        if len(piece) > left:
-            kept = base64.b64encode(piece[:left]).decode()
-            steps.append(["part", [len(piece), kept]] if how != "clean" else ["send", kept])
+        if len(piece) > remaining:
+            part = base64.b64encode(piece[:remaining]).decode()
+            steps.append(["part", [len(piece), part]] if how != "clean" else ["send", part])
             break
         steps.append([kind, value])
-        left -= len(piece)
+        remaining -= len(piece)
     if how == "clean":  # the message ends as it should, the stream in it does not
         return {**answer, "steps": [step for step in steps if step[1]]}
     return {**answer, "steps": [*steps, [how, None]], "promise": promise}
@@ -333,7 +333,7 @@ def obey(world: World, order: dict[str, Any]) -> Any:
                 world.scripts[path] = order["answers"]
                 world.used[path] = 0
         case "seen":
-            return [one for one in world.seen if order["path"] in (None, one["path"])]
+            return [request for request in world.seen if order["path"] in (None, request["path"])]
         case "used":
             return {path: world.used[path] for path in order["paths"]}
         case "stats":

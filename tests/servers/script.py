@@ -43,16 +43,16 @@ class Answer:
     def cut(self, at: int, how: Cut = "fin") -> Answer:
         """Give this answer ended after `at` bytes of its body."""
         steps: list[Step] = []
-        left = at
+        remaining = at
         for step in self.steps():
             if step[0] != SEND:
                 steps.append(step)
                 continue
-            if len(step[1]) > left:
-                steps.append(("part", (len(step[1]), step[1][:left])))
+            if len(step[1]) > remaining:
+                steps.append(("part", (len(step[1]), step[1][:remaining])))
                 break
             steps.append(step)
-            left -= len(step[1])
+            remaining -= len(step[1])
         total = sum(len(step[1]) for step in self.steps() if step[0] == SEND)
         return replace(self, body=[*steps, (how, None)], promise=self.promise or max(total, at + 1))
 
@@ -129,10 +129,10 @@ def gzip_answer(
     data: bytes, *, keep: int | None = None, corrupt: int | None = None, **options: Any
 ) -> Answer:
     """Answer with gzip; `keep` cuts the compressed bytes short, `corrupt` flips one of them."""
-    packed = bytearray(gzip.compress(data, 9))
+    compressed = bytearray(gzip.compress(data, 9))
     if corrupt is not None:
-        packed[corrupt] ^= 0xFF
-    body = bytes(packed[:keep])
+        compressed[corrupt] ^= 0xFF
+    body = bytes(compressed[:keep])
     return Answer(
         body, headers={"content-encoding": "gzip", **options.pop("headers", {})}, **options
     )

@@ -55,11 +55,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"] or 0)) or b"{}")
-        found = answer(self.path, body)
-        if found is None:
+        result = answer(self.path, body)
+        if result is None:
             self._send(404, *as_json({"error": {"message": f"no wire at {self.path}"}}))
         else:
-            self._send(200, *found)
+            self._send(200, *result)
 
     def _send(self, status: int, kind: str, content: bytes) -> None:
         self.send_response(status)

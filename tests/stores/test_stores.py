@@ -45,10 +45,10 @@ def test_values_are_kept_replaced_and_forgotten(store: BaseStore[str, bytes]) ->
 def test_the_async_twins_do_the_same(store: BaseStore[str, bytes]) -> None:
     async def use() -> list[object]:
         await store.amset([("k", b"v")])
-        found = await store.amget(["k", "z"])
+        values = await store.amget(["k", "z"])
         keys = [key async for key in store.ayield_keys()]
         await store.amdelete(["k"])
-        return [found, keys, await store.amget(["k"])]
+        return [values, keys, await store.amget(["k"])]
 
     assert asyncio.run(use()) == [[b"v", None], ["k"], [None]]
 

@@ -139,18 +139,18 @@ def chromium() -> Iterator[Any]:
 
     Of one file: while Playwright is open, its event loop runs in this thread, and tests of sync code would find it.
     """
-    found = (
+    program = (
         shutil.which("chromium")
         or shutil.which("chromium-browser")
         or shutil.which("google-chrome")
     )
-    if found is None:
+    if program is None:
         pytest.skip(
             "Chromium is not installed here: apt-get install chromium (scripts/servers does)"
         )
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
         browser.close()
 

@@ -22,28 +22,28 @@ from foldline.workflows import interrupt
 
 
 def events(answer: Any) -> list[tuple[str, Any]]:
-    found = []
+    parsed_events = []
     for piece in answer.text.split("\n\n"):
         lines = dict(line.split(": ", 1) for line in piece.splitlines() if ": " in line)
         if "event" in lines:
-            found.append((lines["event"], json.loads(lines["data"])))
-    return found
+            parsed_events.append((lines["event"], json.loads(lines["data"])))
+    return parsed_events
 
 
 def test_traces_are_listed_found_and_opened(studio: Any):
-    listed = studio.get("traces?limit=5")
-    assert len(listed["traces"]) == 5
-    assert listed["total"] > 60
-    found = studio.get("traces?q=weather+Kyoto")["traces"]
-    assert [one["question"] for one in found] == ["What is the weather in Kyoto?"]
-    trace = studio.get(f"traces/{found[0]['id']}")
+    listing = studio.get("traces?limit=5")
+    assert len(listing["traces"]) == 5
+    assert listing["total"] > 60
+    traces = studio.get("traces?q=weather+Kyoto")["traces"]
+    assert [trace["question"] for trace in traces] == ["What is the weather in Kyoto?"]
+    trace = studio.get(f"traces/{traces[0]['id']}")
     kinds = [(run["run_type"], run["depth"]) for run in trace["runs"]]
     assert ("tool", 2) in kinds
     call = next(run for run in trace["runs"] if run["run_type"] == "llm")
     content = studio.get(f"runs/{call['id']}")
     blocks = [block["type"] for block in content["answers"][0]["blocks"]]
     assert blocks == ["reasoning", "tool_call"]
-    assert {one["error_class"] for one in studio.get("traces?errors=1")["traces"]} >= {
+    assert {trace["error_class"] for trace in studio.get("traces?errors=1")["traces"]} >= {
         "ModelRateLimitError"
     }
     assert studio.get("traces?model=gpt-4o-mini&limit=1")["total"] == 20
@@ -52,9 +52,9 @@ def test_traces_are_listed_found_and_opened(studio: Any):
 
 def test_partial_output_of_a_failed_run_is_there(studio: Any):
     [failed] = [
-        one
-        for one in studio.get("traces?errors=1")["traces"]
-        if one["error_class"] == "ModelRateLimitError"
+        trace
+        for trace in studio.get("traces?errors=1")["traces"]
+        if trace["error_class"] == "ModelRateLimitError"
     ]
     content = studio.get(f"runs/{failed['id']}")
 
@@ -66,17 +66,17 @@ def test_figures_scores_exports_and_deletion(studio: Any):
     figures = studio.get("figures?steps=10")["figures"]
     assert len(figures) == 10
     assert sum(step["calls"] for step in figures) > 10
-    one = studio.get("traces?limit=1")["traces"][0]
-    studio.post(f"runs/{one['id']}/scores", {"name": "thumb", "value": 1})
-    assert studio.get(f"traces/{one['id']}")["trace"]["scores"]["thumb"] == 1
+    trace = studio.get("traces?limit=1")["traces"][0]
+    studio.post(f"runs/{trace['id']}/scores", {"name": "thumb", "value": 1})
+    assert studio.get(f"traces/{trace['id']}")["trace"]["scores"]["thumb"] == 1
     with studio.client() as client:
-        assert client.post(f"/api/runs/{one['id']}/scores", json={"name": ""}).status_code == 400
+        assert client.post(f"/api/runs/{trace['id']}/scores", json={"name": ""}).status_code == 400
         for form in ("otel", "jsonl"):
-            exported = client.get(f"/api/traces/{one['id']}/export", params={"form": form})
+            exported = client.get(f"/api/traces/{trace['id']}/export", params={"form": form})
             assert all(json.loads(line) for line in exported.text.splitlines())
-        assert client.get(f"/api/traces/{one['id']}/export?form=pdf").status_code == 400
-        assert client.delete(f"/api/traces/{one['id']}").json()["deleted"] >= 1
-        assert client.get(f"/api/traces/{one['id']}").status_code == 404
+        assert client.get(f"/api/traces/{trace['id']}/export?form=pdf").status_code == 400
+        assert client.delete(f"/api/traces/{trace['id']}").json()["deleted"] >= 1
+        assert client.get(f"/api/traces/{trace['id']}").status_code == 404
 
 
 def test_figures_by_model_and_in_all_are_the_same(studio: Any):
@@ -113,8 +113,8 @@ def test_live_goes_on_after_a_place(studio: Any):
             client.stream("GET", f"/api/live{query}") as answer,
         ):
             data = (line for line in answer.iter_lines() if line.startswith("data:"))
-            sent = next(line for line in data if "traces" in line)
-        return [one["name"] for one in json.loads(sent.removeprefix("data: "))["traces"]]
+            update = next(line for line in data if "traces" in line)
+        return [trace["name"] for trace in json.loads(update.removeprefix("data: "))["traces"]]
 
     assert first_names(f"?after={place}") == ["fresh 1", "fresh 0"]
     assert first_names(f"?after={place}", **{"last-event-id": str(later)}) == ["fresh 1"]
@@ -138,7 +138,7 @@ def test_live_tells_of_runs_as_they_happen(studio: Any):
         data = next(line for line in lines if line.startswith("data:") and "fresh" in line)
     sent_events = json.loads(data.removeprefix("data: "))
 
-    assert [one["name"] for one in sent_events["traces"]] == ["fresh"]
+    assert [event["name"] for event in sent_events["traces"]] == ["fresh"]
 
 
 def test_the_playground_streams_and_its_runs_are_traced(studio: Any):
@@ -196,28 +196,28 @@ def test_the_playground_is_saved_as_a_file_that_runs(studio: Any, tmp_path: Path
         "answer": text,
     }
     with studio.client() as client:
-        written = client.post("/api/code", json=state).text
+        code = client.post("/api/code", json=state).text
     if form == "prompt":
-        prompt = loads(written)
+        prompt = loads(code)
         assert [message.content for message in prompt.invoke({}).to_messages()] == [
             "Be {short}.",
             text,
         ]
         return
-    compile(written, "written.py", "exec")
-    assert "import os" not in written
+    compile(code, "written.py", "exec")
+    assert "import os" not in code
     stub = (
         "import foldline.chat_models as m\nfrom foldline.testing import ScriptedChatModel\n"
         "m.init_chat_model = lambda name, **options: ScriptedChatModel(script=['fine'])\n"
     )
-    program = stub + written + ("\ntest_the_answer()\n" if form == "pytest" else "")
+    program = stub + code + ("\ntest_the_answer()\n" if form == "pytest" else "")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ("fine\n" if form == "python" else "")
 
 
 def test_conversations_are_listed_shown_and_deleted(studio: Any):
-    assert [one["name"] for one in studio.get("sessions")["sessions"]] == ["holiday plans"]
+    assert [session["name"] for session in studio.get("sessions")["sessions"]] == ["holiday plans"]
     messages = studio.get("sessions/holiday%20plans")["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant"] * 2
     with studio.client() as client:
@@ -243,7 +243,7 @@ def test_an_interrupt_is_answered_from_the_page(start: Any):
     studio = start(apps={"booker": agent})
 
     newest = studio.get("threads/booker/trip")["checkpoints"][0]
-    assert [one["value"] for one in newest["interrupts"]] == ["Book Rome?"]
+    assert [interrupt["value"] for interrupt in newest["interrupts"]] == ["Book Rome?"]
     after = studio.post("threads/booker/trip/resume", {"resume": "yes"})["checkpoint"]
     assert after["interrupts"] == []
     assert [message["role"] for message in after["messages"]] == [
@@ -253,8 +253,8 @@ def test_an_interrupt_is_answered_from_the_page(start: Any):
         "assistant",
     ]
     assert "Rome: yes" in json.dumps(after["messages"])
-    again = studio.post("threads/booker/trip/resume", {"message": "more"})["checkpoint"]
-    assert again["messages"][-1]["blocks"][0]["text"] == "And again."
+    checkpoint = studio.post("threads/booker/trip/resume", {"message": "more"})["checkpoint"]
+    assert checkpoint["messages"][-1]["blocks"][0]["text"] == "And again."
     assert len(studio.get("threads/booker/trip")["checkpoints"]) > 3
     with studio.client() as client:
         assert client.get("/api/threads/nobody/trip").status_code == 404
@@ -262,8 +262,8 @@ def test_an_interrupt_is_answered_from_the_page(start: Any):
 
 
 def test_a_run_becomes_a_case_and_models_are_scored_beside_each_other(studio: Any):
-    one = studio.get("traces?q=scatters")["traces"][0]
-    studio.post("datasets/sky/cases", {"run_id": one["id"]})
+    trace = studio.get("traces?q=scatters")["traces"][0]
+    studio.post("datasets/sky/cases", {"run_id": trace["id"]})
     studio.post(
         "datasets/sky/cases",
         {"messages": [{"role": "user", "content": "hi"}], "expected": "A **short** answer."},

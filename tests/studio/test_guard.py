@@ -32,10 +32,10 @@ def test_without_the_token_nothing_is_shown(studio: Any, path: str):
 
 def test_the_token_becomes_a_cookie_that_no_script_reads_and_leaves_the_address(studio: Any):
     with httpx.Client(base_url=studio.url) as client:
-        opened = client.get("/", params={"token": TOKEN})
-        assert opened.status_code == 303
-        assert opened.headers["location"] == "/"
-        cookie = opened.headers["set-cookie"]
+        response = client.get("/", params={"token": TOKEN})
+        assert response.status_code == 303
+        assert response.headers["location"] == "/"
+        cookie = response.headers["set-cookie"]
         assert "HttpOnly" in cookie
         assert "SameSite=Strict" in cookie
         assert client.get("/api/info").status_code == 200
@@ -103,9 +103,9 @@ def test_no_secret_and_no_path_of_the_machine_is_in_what_the_page_gets(
     with studio.client() as client:
         failed = client.get("/api/traces", params={"errors": "1"}).json()["traces"]
         paths = ["/", "/api/info", "/api/models", "/api/choices", "/api/sessions", "/api/threads"]
-        paths += [f"/api/traces/{one['id']}" for one in failed]
-        for one in failed:
-            runs = client.get(f"/api/traces/{one['id']}").json()["runs"]
+        paths += [f"/api/traces/{trace['id']}" for trace in failed]
+        for trace in failed:
+            runs = client.get(f"/api/traces/{trace['id']}").json()["runs"]
             paths += [f"/api/runs/{run['id']}" for run in runs]
         paths += [
             "/api/runs/0000",
@@ -114,14 +114,14 @@ def test_no_secret_and_no_path_of_the_machine_is_in_what_the_page_gets(
             "/api/traces?limit=x",
         ]
         texts = [client.get(path).text for path in paths]
-    whole = "\n".join(texts)
+    text = "\n".join(texts)
 
     assert failed
-    assert "Traceback" in whole
-    assert folder not in whole
-    assert str(Path(studio_app.__file__).parents[2]) not in whole
-    assert str(Path.home()) not in whole or str(Path.home()) == "/"
-    assert TOKEN not in whole
+    assert "Traceback" in text
+    assert folder not in text
+    assert str(Path(studio_app.__file__).parents[2]) not in text
+    assert str(Path.home()) not in text or str(Path.home()) == "/"
+    assert TOKEN not in text
 
 
 @pytest.mark.parametrize(

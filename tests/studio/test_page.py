@@ -106,8 +106,8 @@ def test_a_run_under_way_is_shown_and_ends(studio: Any, open_page: Any):
 
 
 def test_a_trace_is_a_tree_with_messages_request_and_raw(studio: Any, open_page: Any, shoot: Any):
-    [one] = studio.get("traces?q=weather+Kyoto")["traces"]
-    page = open_page(studio, f"/traces/{one['id']}")
+    [trace] = studio.get("traces?q=weather+Kyoto")["traces"]
+    page = open_page(studio, f"/traces/{trace['id']}")
     page.wait_for_selector(".message")
     assert page.locator(".node").count() == 7
     assert page.inner_text(".message.user .markdown") == "What is the weather in Kyoto?"
@@ -129,12 +129,12 @@ def test_a_trace_is_a_tree_with_messages_request_and_raw(studio: Any, open_page:
 
 
 def test_an_error_is_shown_with_what_came_before_it(studio: Any, open_page: Any, shoot: Any):
-    one = next(
-        one
-        for one in studio.get("traces?errors=1")["traces"]
-        if one["error_class"] == "ModelRateLimitError"
+    trace = next(
+        trace
+        for trace in studio.get("traces?errors=1")["traces"]
+        if trace["error_class"] == "ModelRateLimitError"
     )
-    page = open_page(studio, f"/traces/{one['id']}")
+    page = open_page(studio, f"/traces/{trace['id']}")
     page.wait_for_selector(".failure")
     assert "slow down" in page.inner_text(".failure summary")
     assert "The beginning of an" in page.inner_text(".message.assistant")
@@ -143,10 +143,10 @@ def test_an_error_is_shown_with_what_came_before_it(studio: Any, open_page: Any,
 
 
 def test_what_a_model_writes_is_inert(studio: Any, open_page: Any):
-    [one] = studio.get("traces?q=hacked")["traces"]
+    [trace] = studio.get("traces?q=hacked")["traces"]
     page = open_page(studio)
     page.wait_for_selector(".row .question")
-    page.goto(f"{studio.url}/#/traces/{one['id']}")
+    page.goto(f"{studio.url}/#/traces/{trace['id']}")
     page.wait_for_selector(".message.assistant")
     text = page.inner_text(".message.assistant")
 
@@ -169,13 +169,13 @@ def test_long_pictured_and_right_to_left_texts(studio: Any, open_page: Any, shoo
     page = open_page(studio, f"/traces/{long['id']}")
     page.wait_for_selector("text=Show all 5,000 lines")
     assert page.locator(".message.assistant li").count() <= 200
-    took = page.evaluate(
+    milliseconds = page.evaluate(
         """async () => { const begun = performance.now(); document.querySelector(".run .more").click();
         while (document.querySelectorAll(".message.assistant li").length < 5000)
           await new Promise((done) => setTimeout(done, 5));
         return performance.now() - begun; }"""
     )
-    assert took < 5_000
+    assert milliseconds < 5_000
     [picture] = studio.get("traces?q=chessboard")["traces"]
     page.goto(f"{studio.url}/#/traces/{picture['id']}")
     page.wait_for_selector("img.picture")
@@ -267,8 +267,8 @@ def test_a_tool_is_called_and_run_in_the_playground(studio: Any, open_page: Any)
 
 
 def test_a_trace_is_forked_and_run_again(studio: Any, open_page: Any):
-    one = studio.get("traces?q=haiku")["traces"][0]
-    page = open_page(studio, f"/traces/{one['id']}")
+    trace = studio.get("traces?q=haiku")["traces"][0]
+    page = open_page(studio, f"/traces/{trace['id']}")
     page.click("text=Fork in playground")
     page.wait_for_selector("text=forked from a trace")
     assert page.input_value("[aria-label='Message 2, user']") == "Write a haiku about rain."
@@ -306,8 +306,8 @@ def test_conversations_and_threads(
 
 
 def test_a_dataset_is_made_run_and_scored(studio: Any, open_page: Any, shoot: Any):
-    one = studio.get("traces?q=scatters")["traces"][0]
-    page = open_page(studio, f"/traces/{one['id']}")
+    trace = studio.get("traces?q=scatters")["traces"][0]
+    page = open_page(studio, f"/traces/{trace['id']}")
     page.click("text=Add to dataset")
     page.fill("[aria-label=Dataset]", "sky")
     page.click("button:has-text('Add')")
@@ -357,8 +357,8 @@ def test_360_pixels_dark_and_light(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast_is_enough(studio: Any, open_page: Any, scheme: str, shoot: Any):
-    one = studio.get("traces?q=weather+Kyoto")["traces"][0]
-    page = open_page(studio, f"/traces/{one['id']}", color_scheme=scheme)
+    trace = studio.get("traces?q=weather+Kyoto")["traces"][0]
+    page = open_page(studio, f"/traces/{trace['id']}", color_scheme=scheme)
     page.wait_for_selector(".message")
     low = page.evaluate(CONTRAST)
     page.goto(f"{studio.url}/#/traces")

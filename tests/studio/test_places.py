@@ -35,9 +35,9 @@ def test_a_database_is_listed_searched_scored_and_forgotten(start: Any, postgres
     ask(postgres_url, "And the sea?", "It mirrors.", thread_id="t")
 
     info = studio.get("info")
-    listed = studio.get("traces")
-    [one] = studio.get("traces?q=scatt")["traces"]
-    trace = studio.get(f"traces/{one['id']}")
+    listing = studio.get("traces")
+    [entry] = studio.get("traces?q=scatt")["traces"]
+    trace = studio.get(f"traces/{entry['id']}")
     call = next(run for run in trace["runs"] if run["run_type"] == "llm")
     content = studio.get(f"runs/{call['id']}")
     studio.post(f"runs/{call['id']}/scores", {"name": "thumb", "value": 1})
@@ -45,13 +45,13 @@ def test_a_database_is_listed_searched_scored_and_forgotten(start: Any, postgres
     assert info["is_there"] is True
     assert info["problem"] is None
     assert info["file"] == f"PostgreSQL: {postgres_url.rpartition('/')[2]}"
-    assert listed["total"] == 2
-    assert one["question"] == "Why is the sky blue?"
+    assert listing["total"] == 2
+    assert entry["question"] == "Why is the sky blue?"
     assert content["answers"][0]["blocks"] == [{"type": "text", "text": "Light is scattered."}]
     assert studio.get("choices")["users"] == ["ada"]
     assert studio.get("threads")["threads"][0]["traces"] == 2
     assert sum(step["calls"] for step in studio.get("figures")["figures"]) == 2
-    assert studio.get(f"traces/{one['id']}")["trace"]["scores"] == {"thumb": 1}
+    assert studio.get(f"traces/{entry['id']}")["trace"]["scores"] == {"thumb": 1}
     with studio.client() as client:
         messages = [{"role": "user", "content": "hi"}]
         client.post("/api/chat", json={"model": "fake:plain", "messages": messages})
@@ -59,10 +59,10 @@ def test_a_database_is_listed_searched_scored_and_forgotten(start: Any, postgres
     while studio.get("traces")["total"] < 3 and time.monotonic() < deadline:
         time.sleep(0.1)
     with studio.client() as client:
-        assert client.delete(f"/api/traces/{one['id']}").json()["deleted"] == 4
-        everything = "".join(client.get(f"/api/{name}").text for name in ("info", "traces"))
+        assert client.delete(f"/api/traces/{entry['id']}").json()["deleted"] == 4
+        text = "".join(client.get(f"/api/{name}").text for name in ("info", "traces"))
     assert studio.get("traces")["total"] == 2
-    assert "a-password" not in everything
+    assert "a-password" not in text
 
 
 def test_a_database_that_is_gone_is_a_sentence(start: Any):
@@ -124,7 +124,7 @@ def test_a_file_that_may_only_be_read_is_listed_and_searched(open_folder: Path):
     store = TraceStore(path)
 
     with reading_only(open_folder):
-        assert [one.question for one in store.find()] == ["Why is the sky blue?"]
+        assert [trace.question for trace in store.find()] == ["Why is the sky blue?"]
         assert store.count(TraceFilters(text="scattered")) == 1
         assert store.trace(store.recent()[0].id) is not None
         assert sum(step["calls"] for step in store.figures(0, time.time(), time.time())) == 1

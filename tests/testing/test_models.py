@@ -36,8 +36,8 @@ def test_calls_come_in_slices_and_end_with_tool_use(call):
 
     message = answer(call, model)
 
-    assert [one["name"] for one in message.tool_calls] == ["f", "g"]
-    assert len({one["id"] for one in message.tool_calls}) == 2
+    assert [call["name"] for call in message.tool_calls] == ["f", "g"]
+    assert len({call["id"] for call in message.tool_calls}) == 2
     assert message.finish_reason == "tool_use"
 
 
@@ -58,14 +58,14 @@ def test_errors_come_at_once_in_the_middle_or_at_an_event(call):
     assert (
         read(call, ScriptedChatModel(script=[slow], retry_on_error=False), "output").error is slow
     )
-    found = read(
+    reading = read(
         call, ScriptedChatModel(script=[["a", Fail(ModelRateLimitError("slow"))]]), "output"
     )
-    assert found.error.partial.text == "a"
+    assert reading.error.partial.text == "a"
     model = ScriptedChatModel(script=["one two three"], fail_at=4)
-    found = read(call, model, "output")
-    assert isinstance(found.error, StreamInterruptedError)
-    assert (found.error.partial.text, model.interrupted) == ("one two", 1)
+    reading = read(call, model, "output")
+    assert isinstance(reading.error, StreamInterruptedError)
+    assert (reading.error.partial.text, model.interrupted) == ("one two", 1)
 
 
 def test_a_turn_may_be_one_step(call):
@@ -100,13 +100,13 @@ def test_a_script_may_be_a_function_of_the_request(call):
     model = ScriptedChatModel(script=lambda request: request.messages[-1].text.upper())
 
     assert call.invoke(model, "hi").text == "HI"
-    assert [one.messages[0].text for one in model.requests] == ["hi"]
+    assert [request.messages[0].text for request in model.requests] == ["hi"]
 
 
 def test_a_script_that_is_over_says_so_or_begins_again(call):
-    over, cyclic = ScriptedChatModel(script=["a"]), FakeChatModel(script=["a"], is_cyclic=True)
+    finite, cyclic = ScriptedChatModel(script=["a"]), FakeChatModel(script=["a"], is_cyclic=True)
 
-    call.invoke(over, "x")
+    call.invoke(finite, "x")
     with pytest.raises(UsageError, match="this is request 2"):
-        call.invoke(over, "x")
+        call.invoke(finite, "x")
     assert [call.invoke(cyclic, "x").text for _ in range(3)] == ["a"] * 3

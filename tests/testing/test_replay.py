@@ -46,10 +46,10 @@ def test_a_recording_answers_like_the_server(
     recorder.close()
 
     replay = ReplayTransport(path)
-    again = [
+    replayed = [
         ask(replay, "https://elsewhere.example/v1", {"n": n}, blocking=blocking) for n in (2, 1)
     ]
-    assert again == live[::-1]
+    assert replayed == live[::-1]
     assert [json.loads(request.body) for request in replay.requests] == [{"n": 2}, {"n": 1}]
 
 
@@ -78,33 +78,33 @@ def test_secrets_are_struck_out(fault_server: FaultServer, tmp_path: Path) -> No
 def test_faults_are_recorded_and_replayed(
     fault_server: FaultServer, blocking: bool, tmp_path: Path
 ) -> None:
-    cut = fault_server.script("/cut", Answer([b"hello ", b"world"], framing="chunked").cut(8))
+    url = fault_server.script("/cut", Answer([b"hello ", b"world"], framing="chunked").cut(8))
     silent = fault_server.script("/silent", Answer(before=[("stall", None)]))
     path = tmp_path / "calls.jsonl"
     recorder = RecordingTransport(NativeTransport(), path)
     for transport in (recorder, ReplayTransport(path) if path.exists() else None):
         transport = transport or ReplayTransport(path)
         with pytest.raises(StreamInterruptedError, match="broke off"):
-            ask(transport, cut, {}, blocking=blocking)
-        with pytest.raises(ModelTimeoutError) as caught:
+            ask(transport, url, {}, blocking=blocking)
+        with pytest.raises(ModelTimeoutError) as excinfo:
             ask(transport, silent, {}, blocking=blocking, timeouts=Timeouts(first_byte=0.1))
-        assert caught.value.phase == "first_byte"
+        assert excinfo.value.phase == "first_byte"
 
 
 def test_a_request_that_does_not_match_is_shown_with_its_difference(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     path.write_text(recorded({"model": "a", "messages": ["hi"]}))
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         ask(
             ReplayTransport(path),
             "http://model.example/v1",
             {"model": "b", "messages": ["hi"]},
             blocking=True,
         )
-    said = str(caught.value)
-    assert '-  "model": "a"' in said
-    assert '+  "model": "b"' in said
-    assert "canary" not in said
+    error_text = str(excinfo.value)
+    assert '-  "model": "a"' in error_text
+    assert '+  "model": "b"' in error_text
+    assert "canary" not in error_text
 
 
 def test_the_order_of_keys_does_not_matter(tmp_path: Path) -> None:
@@ -132,12 +132,12 @@ def test_pace_waits_as_the_server_did(tmp_path: Path, blocking: bool) -> None:
     line = json.loads(recorded({}))
     line["response"]["chunks"] = [[0.1, "a"], [0.3, "b"]]
     path.write_text(json.dumps(line))
-    began = time.monotonic()
+    start = time.monotonic()
     assert (
         ask(ReplayTransport(path, pace=1.0), "http://model.example/v1", {}, blocking=blocking)
         == b"ab"
     )
-    assert time.monotonic() - began >= 0.3
+    assert time.monotonic() - start >= 0.3
 
 
 @pytest.mark.parametrize("text", ["not json", "[]", '{"request": {}}'])
@@ -150,7 +150,7 @@ def test_a_broken_recording_says_which_line(tmp_path: Path, text: str) -> None:
         ReplayTransport(tmp_path / "missing.jsonl")
 
 
-def recorded(body: Any, said: str = "ok") -> str:
+def recorded(body: Any, text: str = "ok") -> str:
     request = {"method": "POST", "url": "https://h/v1", "headers": {}, "body": body}
-    response = {"status": 200, "headers": {}, "first_byte": 0.0, "chunks": [[0.0, said]]}
+    response = {"status": 200, "headers": {}, "first_byte": 0.0, "chunks": [[0.0, text]]}
     return json.dumps({"request": request, "response": response})

@@ -46,7 +46,7 @@ def test_each_element_may_be_a_document(tmp_path):
 
     documents = splitter.split_text_from_file(tmp_path / "page.html")
 
-    assert [found for found in pairs(documents) if found[0] == ("Foo", "Bar", "One")] == [
+    assert [pair for pair in pairs(documents) if pair[0] == ("Foo", "Bar", "One")] == [
         (("Foo", "Bar", "One"), "One"),
         (("Foo", "Bar", "One"), "first"),
         (("Foo", "Bar", "One"), "second"),
@@ -114,12 +114,12 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(st.text(min_size=1, max_size=4), VALUES, max_size=4), st.integers(20, 80))
 def test_nothing_of_the_json_is_lost(data, size):
-    def merge(whole, piece):
+    def merge(total, piece):
         for key, value in piece.items():
-            whole[key] = merge(whole.get(key, {}), value) if isinstance(value, dict) else value
-        return whole
+            total[key] = merge(total.get(key, {}), value) if isinstance(value, dict) else value
+        return total
 
-    whole = {}
+    total = {}
     for text in RecursiveJsonSplitter(max_chunk_size=size).split_text(data):
-        merge(whole, json.loads(text))
-    assert whole == data
+        merge(total, json.loads(text))
+    assert total == data

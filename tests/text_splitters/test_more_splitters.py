@@ -46,8 +46,10 @@ def test_nltk_finds_sentences_and_puts_them_together(punkt):
         "One is here.\n\nTwo is there.",
         "Three is gone.",
     ]
-    whole = NLTKTextSplitter(separator="", use_span_tokenize=True, chunk_size=50, chunk_overlap=0)
-    assert whole.split_text(TEXT) == [TEXT]
+    splitter = NLTKTextSplitter(
+        separator="", use_span_tokenize=True, chunk_size=50, chunk_overlap=0
+    )
+    assert splitter.split_text(TEXT) == [TEXT]
 
 
 def test_nltk_without_its_data_says_how_to_get_them(tmp_path, monkeypatch):
@@ -121,9 +123,9 @@ def semantic(**options):
 
 
 def test_a_page_is_cut_at_its_headings():
-    found = semantic(preserve_links=True, denylist_tags=["script"]).split_text(PAGE)
+    documents = semantic(preserve_links=True, denylist_tags=["script"]).split_text(PAGE)
 
-    assert [(one.page_content, one.metadata) for one in found] == [
+    assert [(document.page_content, document.metadata) for document in documents] == [
         ("Intro with [a link](/x) inside.", {"Header 1": "Top"}),
         (
             "alpha beta gamma delta After the table comes text that is long enough to be cut.",
@@ -134,12 +136,12 @@ def test_a_page_is_cut_at_its_headings():
 
 def test_what_is_preserved_is_not_cut():
     splitter = semantic(max_chunk_size=15, elements_to_preserve=["table"], denylist_tags=["script"])
-    found = [one.page_content for one in splitter.split_text(PAGE)]
+    texts = [document.page_content for document in splitter.split_text(PAGE)]
 
-    assert "alpha beta gamma delta" in found
-    assert all(len(one) <= 15 for one in found if "alpha" not in one)
+    assert "alpha beta gamma delta" in texts
+    assert all(len(text) <= 15 for text in texts if "alpha" not in text)
     words = "Intro with a link inside. alpha beta gamma delta After the table comes text that is long enough"
-    assert " ".join(found) == f"{words} to be cut."
+    assert " ".join(texts) == f"{words} to be cut."
 
 
 def test_tags_may_be_read_by_a_function():
@@ -151,13 +153,15 @@ def test_tags_may_be_read_by_a_function():
         external_metadata={"page": "1"},
     )
 
-    (found,) = splitter.split_text(PAGE)[-1:]
-    assert found.page_content == "[iframe:/f] ![image:i.png](i.png)"
-    assert found.metadata == {"Header 1": "Top", "page": "1"}
+    (document,) = splitter.split_text(PAGE)[-1:]
+    assert document.page_content == "[iframe:/f] ![image:i.png](i.png)"
+    assert document.metadata == {"Header 1": "Top", "page": "1"}
 
 
 def test_text_may_be_normalized_and_keep_the_metadata_of_its_document():
     splitter = semantic(normalize_text=True, preserve_parent_metadata=True)
-    found = splitter.transform_documents([Document("<p>Hello, World!</p>", metadata={"a": 1})])
+    documents = splitter.transform_documents([Document("<p>Hello, World!</p>", metadata={"a": 1})])
 
-    assert [(one.page_content, one.metadata) for one in found] == [("hello world", {"a": 1})]
+    assert [(document.page_content, document.metadata) for document in documents] == [
+        ("hello world", {"a": 1})
+    ]

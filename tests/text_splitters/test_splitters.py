@@ -39,8 +39,8 @@ def test_lossless_pieces_joined_are_the_text(text, size, keep):
     pieces = splitter.split_text(text)
     assert "".join(pieces) == text
     assert all(0 < len(piece) <= size for piece in pieces)
-    whole = CharacterTextSplitter(separator=" ", chunk_size=size, chunk_overlap=0, lossless=True)
-    assert "".join(whole.split_text(text)) == text
+    lossless = CharacterTextSplitter(separator=" ", chunk_size=size, chunk_overlap=0, lossless=True)
+    assert "".join(lossless.split_text(text)) == text
 
 
 @given(texts, sizes, st.integers(0, 20), st.sampled_from([True, False, "end"]), st.booleans())
@@ -78,7 +78,9 @@ def test_pieces_are_those_of_langchain():
     documents = splitter.create_documents(
         ["hello world this is a test\n\nmore text here"], [{"a": 1}]
     )
-    assert [(one.page_content, one.metadata["start_index"]) for one in documents] == [
+    assert [
+        (document.page_content, document.metadata["start_index"]) for document in documents
+    ] == [
         ("hello", 0),
         ("world", 6),
         ("this is a", 12),
@@ -129,7 +131,9 @@ def test_a_splitter_of_ones_own_needs_only_split_text():
             return [text[: len(text) // 2], text[len(text) // 2 :]]
 
     splitter = Halves(add_start_index=True, chunk_overlap=0)
-    assert [one.metadata["start_index"] for one in splitter.create_documents(["abcd"])] == [0, 2]
+    assert [
+        document.metadata["start_index"] for document in splitter.create_documents(["abcd"])
+    ] == [0, 2]
 
     class Upper(RecursiveCharacterTextSplitter):
         def split_text(self, text):
@@ -217,7 +221,7 @@ def test_tokens_are_cut_by_a_rough_count_without_any_tokenizer(text):
     assert "".join(document.page_content for document in documents) == text
     assert all(len(document.page_content) <= 12 for document in documents)
     model = FakeListChatModel(responses=["x"])
-    assert all(model.get_num_tokens(one.page_content) <= 3 for one in documents)
+    assert all(model.get_num_tokens(document.page_content) <= 3 for document in documents)
 
 
 class Tiktoken(ModuleType):
@@ -241,12 +245,12 @@ class Tiktoken(ModuleType):
 
 
 def test_tiktoken_cuts_between_its_tokens(monkeypatch):
-    theirs = Tiktoken("tiktoken")
-    monkeypatch.setitem(sys.modules, "tiktoken", theirs)
+    module = Tiktoken("tiktoken")
+    monkeypatch.setitem(sys.modules, "tiktoken", module)
 
     splitter = TokenTextSplitter("letters", allowed_special="all", chunk_size=4, chunk_overlap=1)
     assert splitter.split_text("abcdefgh") == ["abcd", "defg", "gh"]
-    assert theirs.asked == ("all", "all")
+    assert module.asked == ("all", "all")
     counting = CharacterTextSplitter.from_tiktoken_encoder(
         "letters", separator=" ", chunk_size=3, chunk_overlap=0
     )

@@ -50,7 +50,7 @@ def test_the_config_is_known_by_its_type():
 def test_a_name_that_is_imported_for_checkers_only_spoils_nothing_else():
     def fine(a: int, run_manager: Decimal | None = None) -> Decimal: ...
 
-    assert next(one.annotation for one in read_arguments(fine)) is int
+    assert next(argument.annotation for argument in read_arguments(fine)) is int
     assert list(tool(description="d")(fine).args) == ["a"]
 
     def unknown(a: Decimal) -> int: ...
@@ -75,23 +75,27 @@ def everything(a: int, /, b: int, *args: int, c: int = 3, **kwargs: int) -> Any:
 
 
 def test_every_kind_of_parameter_is_passed_as_it_must_be(call):
-    made = tool(everything)
+    every_tool = tool(everything)
 
-    assert call.invoke(made, {"a": 1, "b": 2}) == (1, 2, (), 3, {})
-    assert call.invoke(made, {"a": 1, "b": 2, "args": [7, 8], "c": 4, "kwargs": {"x": 5}}) == (
+    assert call.invoke(every_tool, {"a": 1, "b": 2}) == (1, 2, (), 3, {})
+    assert call.invoke(
+        every_tool, {"a": 1, "b": 2, "args": [7, 8], "c": 4, "kwargs": {"x": 5}}
+    ) == (
         1,
         2,
         (7, 8),
         4,
         {"x": 5},
     )
-    assert call.invoke(made, {"a": 1, "b": 2, "z": 9}) == (1, 2, (), 3, {"z": 9})
+    assert call.invoke(every_tool, {"a": 1, "b": 2, "z": 9}) == (1, 2, (), 3, {"z": 9})
 
 
 def test_partials_builtins_and_classes_are_read():
-    assert next(one.name for one in read_arguments(functools.partial(everything, 1))) == "b"
-    assert [one.name for one in read_arguments(print)]
-    assert [one.name for one in read_arguments(UsageError)]
+    assert (
+        next(argument.name for argument in read_arguments(functools.partial(everything, 1))) == "b"
+    )
+    assert [argument.name for argument in read_arguments(print)]
+    assert [argument.name for argument in read_arguments(UsageError)]
     assert Target(len).bind({"obj": [1]}) == (([1],), {})
 
 
@@ -116,4 +120,6 @@ def test_an_unbound_method_is_one_that_waits_for_self():
     def local(self: int) -> None: ...
 
     assert is_unbound_method(Class.method)
-    assert not any(is_unbound_method(one) for one in (Class().method, Class.static, local, len))
+    assert not any(
+        is_unbound_method(function) for function in (Class().method, Class.static, local, len)
+    )

@@ -75,11 +75,11 @@ def test_an_instance_of_the_schema_is_arguments_too(call):
         a: int
         b: int
 
-    summed = StructuredTool.from_function(
+    sum_tool = StructuredTool.from_function(
         lambda a, b: a + b, name="s", description="d", args_schema=Pair
     )
 
-    assert call.invoke(summed, Pair(a=1, b=2)) == 3
+    assert call.invoke(sum_tool, Pair(a=1, b=2)) == 3
 
 
 def test_a_subclass_writes_run_arun_or_both(call):
@@ -144,30 +144,30 @@ def test_an_overridden_invoke_is_what_a_sequence_calls(call):
     ids=str,
 )
 def test_F_U04_arguments_that_do_not_fit_never_reach_the_function(call, args):
-    ran = []
+    values = []
     spy = StructuredTool.from_function(
-        lambda a, b=2: ran.append(a), name="spy", description="d", args_schema=add.args_schema
+        lambda a, b=2: values.append(a), name="spy", description="d", args_schema=add.args_schema
     )
 
-    for given in (args, calling("spy", args)):
+    for arguments in (args, calling("spy", args)):
         with pytest.raises(ValidationError):
-            call.invoke(spy, given)
-    assert ran == []
+            call.invoke(spy, arguments)
+    assert values == []
 
 
-@pytest.mark.parametrize("given", [None, 3, [1], 2.5, True], ids=repr)
-def test_F_U03_input_that_is_no_object_is_refused(call, given):
+@pytest.mark.parametrize("value", [None, 3, [1], 2.5, True], ids=repr)
+def test_F_U03_input_that_is_no_object_is_refused(call, value):
     with pytest.raises(ValidationError, match="dictionary of arguments"):
-        call.invoke(add, given)
+        call.invoke(add, value)
     with pytest.raises(UsageError, match="arguments of a tool call must be an object"):
-        call.invoke(add, {**calling("add"), "args": given})
+        call.invoke(add, {**calling("add"), "args": value})
 
 
 def test_an_unknown_argument_is_named_together_with_what_else_is_wrong():
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(ValidationError) as excinfo:
         add.invoke({"a": "x", "zzz": 1})
 
-    assert [(one["loc"], one["type"]) for one in caught.value.errors()] == [
+    assert [(error["loc"], error["type"]) for error in excinfo.value.errors()] == [
         (("zzz",), "unexpected_argument"),
         (("a",), "int_parsing"),
     ]
@@ -195,48 +195,48 @@ def test_a_json_schema_is_checked_too(call):
         "properties": {"n": {"type": "integer", "minimum": 1}},
         "required": ["n"],
     }
-    counted = StructuredTool(name="c", description="d", args_schema=schema, func=lambda n: n)
+    count_tool = StructuredTool(name="c", description="d", args_schema=schema, func=lambda n: n)
 
-    assert call.invoke(counted, {"n": 3}) == 3
+    assert call.invoke(count_tool, {"n": 3}) == 3
     for wrong in ({"n": 0}, {"n": "3"}, {}, {"n": 1, "m": 2}):
         with pytest.raises(ValidationError):
-            call.invoke(counted, wrong)
+            call.invoke(count_tool, wrong)
     with pytest.raises(UsageError, match="pass a dict, not a string"):
-        call.invoke(counted, "3")
+        call.invoke(count_tool, "3")
 
 
 @pytest.mark.parametrize("kind", ["invalid_tool_call", "tool_call_chunk"])
 def test_F_U01_a_call_that_did_not_finish_is_never_run(call, kind):
-    ran = []
-    spy = StructuredTool.from_function(lambda **kwargs: ran.append(1), name="spy", description="d")
+    runs = []
+    spy = StructuredTool.from_function(lambda **kwargs: runs.append(1), name="spy", description="d")
 
     with pytest.raises(UsageError, match="is not run"):
         call.invoke(spy, {"type": kind, "name": "spy", "args": '{"a": ', "id": "1", "error": None})
-    assert ran == []
+    assert runs == []
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"),
+    ("flag", "expected"),
     [
         (True, "Tool input validation error"),
         ("Try again.", "Try again."),
         (lambda error: f"{error.error_count()} wrong", "1 wrong"),
     ],
 )
-def test_invalid_arguments_can_be_an_answer_instead(call, flag, said):
+def test_invalid_arguments_can_be_an_answer_instead(call, flag, expected):
     forgiving = add.model_copy(update={"handle_validation_error": flag})
 
-    assert call.invoke(forgiving, {"a": "x"}) == said
+    assert call.invoke(forgiving, {"a": "x"}) == expected
     message = call.invoke(forgiving, calling("add", {"a": "x"}))
-    assert (message.content, message.status) == (said, "error")
+    assert (message.content, message.status) == (expected, "error")
 
 
 def test_a_model_can_be_told_what_was_wrong():
     forgiving = add.model_copy(update={"handle_validation_error": describe_validation_error})
 
-    said = forgiving.invoke({"a": "x", "q": 1})
+    answer = forgiving.invoke({"a": "x", "q": 1})
 
-    assert said.startswith(
+    assert answer.startswith(
         "The arguments do not fit. q: add takes no such argument; it takes a, b; a: Input"
     )
 
@@ -245,7 +245,7 @@ def test_a_model_can_be_told_what_was_wrong():
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"),
+    ("flag", "expected"),
     [
         (True, "no such city"),
         ("Something broke.", "Something broke."),
@@ -255,15 +255,15 @@ def test_a_model_can_be_told_what_was_wrong():
         ),
     ],
 )
-def test_F_U10_a_tool_exception_can_be_an_answer(call, flag, said):
+def test_F_U10_a_tool_exception_can_be_an_answer(call, flag, expected):
     @tool(handle_tool_error=flag)
     def look(city: str) -> str:
         """Look."""
         raise ToolException("no such city")
 
-    assert call.invoke(look, {"city": "x"}) == said
+    assert call.invoke(look, {"city": "x"}) == expected
     assert call.invoke(look, calling("look", {"city": "x"})) == ToolMessage(
-        said, name="look", tool_call_id="call_1", status="error"
+        expected, name="look", tool_call_id="call_1", status="error"
     )
 
 

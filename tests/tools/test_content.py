@@ -120,16 +120,16 @@ def test_limited_content_keeps_a_prefix_and_never_exceeds_the_limit(blocks, limi
     def texts(content: list[Any]) -> list[str]:
         return [block if isinstance(block, str) else block["text"] for block in content]
 
-    whole = "".join(texts(blocks))
-    cut = limit_content(blocks, limit)
+    text = "".join(texts(blocks))
+    limited_blocks = limit_content(blocks, limit)
 
-    if len(whole) <= limit:
-        assert cut == blocks
+    if len(text) <= limit:
+        assert limited_blocks == blocks
         return
-    *kept, last = texts(cut)
-    assert whole.startswith("".join(kept))
-    shown, notice = last.rsplit("\n", 1)
-    assert "".join(kept) + shown == whole[:limit]
+    *complete, last = texts(limited_blocks)
+    assert text.startswith("".join(complete))
+    prefix, notice = last.rsplit("\n", 1)
+    assert "".join(complete) + prefix == text[:limit]
     assert notice.startswith("[cut: ")
 
 
@@ -137,11 +137,11 @@ def test_a_picture_too_large_is_replaced_by_a_notice_and_a_small_one_stays():
     small = {"type": "image", "base64": "x" * 1000, "mime_type": "image/png"}
     large = {"type": "image", "base64": "x" * (MAX_DATA + 1), "mime_type": "image/png"}
 
-    kept = limit_content([small, large, "text"], 100)
+    blocks = limit_content([small, large, "text"], 100)
 
-    assert kept[0] is small
-    assert kept[1]["text"].startswith("[image of 33,554,")
-    assert kept[2] == "text"
+    assert blocks[0] is small
+    assert blocks[1]["text"].startswith("[image of 33,554,")
+    assert blocks[2] == "text"
 
 
 def test_messages_pass_and_a_list_of_them_too():

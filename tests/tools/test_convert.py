@@ -34,7 +34,7 @@ class PairDict(TypedDict):
 
 
 @pytest.mark.parametrize(
-    ("made", "name"),
+    ("made_tool", "name"),
     [
         (tool(multiply), "multiply"),
         (tool()(multiply), "multiply"),
@@ -43,14 +43,14 @@ class PairDict(TypedDict):
         (tool(functools.partial(multiply)), "multiply"),
     ],
 )
-def test_every_form_makes_a_tool(call, made, name):
-    assert made.name == name
-    assert made.description in ("Multiply two numbers.", "other")
-    assert call.invoke(made, {"a": 3}) == 6
+def test_every_form_makes_a_tool(call, made_tool, name):
+    assert made_tool.name == name
+    assert made_tool.description in ("Multiply two numbers.", "other")
+    assert call.invoke(made_tool, {"a": 3}) == 6
 
 
 def test_options_are_fields_of_the_tool():
-    made = tool(
+    configured_tool = tool(
         return_direct=True,
         extras={"x": 1},
         tags=["t"],
@@ -60,13 +60,22 @@ def test_options_are_fields_of_the_tool():
         metadata={"m": 1},
     )(multiply)
 
-    assert (made.return_direct, made.extras, made.tags, made.timeout) == (
+    assert (
+        configured_tool.return_direct,
+        configured_tool.extras,
+        configured_tool.tags,
+        configured_tool.timeout,
+    ) == (
         True,
         {"x": 1},
         ["t"],
         2.0,
     )
-    assert (made.eager, made.max_output, made.metadata) == (True, 5, {"m": 1})
+    assert (configured_tool.eager, configured_tool.max_output, configured_tool.metadata) == (
+        True,
+        5,
+        {"m": 1},
+    )
 
 
 def test_an_async_function_is_a_tool_of_async_calls(call):
@@ -172,10 +181,10 @@ def test_the_description_is_the_argument_the_docstring_or_the_schemas():
 
 @pytest.mark.parametrize("schema", [Pair, PairDict], ids=["model", "TypedDict"])
 def test_a_schema_may_be_a_model_or_a_typed_dict(call, schema):
-    made = tool(args_schema=schema)(multiply)
+    typed_tool = tool(args_schema=schema)(multiply)
 
-    assert made.args["a"]["description"] == "the first"
-    assert call.invoke(made, {"a": "4", "b": 3}) == 12
+    assert typed_tool.args["a"]["description"] == "the first"
+    assert call.invoke(typed_tool, {"a": "4", "b": 3}) == 12
 
 
 def test_parse_docstring_takes_descriptions_of_arguments():
@@ -263,10 +272,10 @@ def test_an_author_may_say_how_a_tool_is_written_as_json():
         """Act."""
         return "x"
 
-    mine = Mine.from_function(lambda a: a, name="m", description="d")
+    json_tool = Mine.from_function(lambda a: a, name="m", description="d")
 
-    assert mine.model_dump(mode="json")["func"] == "mine"
-    assert mine.model_dump(mode="json")["args_schema"]["title"] == "m"
+    assert json_tool.model_dump(mode="json")["func"] == "mine"
+    assert json_tool.model_dump(mode="json")["args_schema"]["title"] == "m"
     assert "act" in act.model_dump(mode="json")["func"]
     assert act.model_dump(mode="json")["args_schema"].startswith("<class ")
 
@@ -277,57 +286,59 @@ def test_an_author_may_say_how_a_tool_is_written_as_json():
 def test_a_runnable_becomes_a_tool(call):
     double = RunnableLambda(lambda d: d["a"] * 2)
 
-    made = double.as_tool(arg_types={"a": int}, name="double", description="Double.")
+    double_tool = double.as_tool(arg_types={"a": int}, name="double", description="Double.")
 
-    assert made.args == {"a": {"title": "A", "type": "integer"}}
-    assert call.invoke(made, {"a": "3"}) == 6
+    assert double_tool.args == {"a": {"title": "A", "type": "integer"}}
+    assert call.invoke(double_tool, {"a": "3"}) == 6
     assert (
         call.invoke(
-            made, {"type": "tool_call", "name": "double", "args": {"a": 3}, "id": "1"}
+            double_tool, {"type": "tool_call", "name": "double", "args": {"a": 3}, "id": "1"}
         ).content
         == "6"
     )
 
 
 def test_a_runnable_of_a_string_becomes_a_tool_of_one_string(call):
-    made = RunnableLambda(lambda text: text + "!").with_types(input_type=str).as_tool(name="shout")
+    shout_tool = (
+        RunnableLambda(lambda text: text + "!").with_types(input_type=str).as_tool(name="shout")
+    )
 
-    assert isinstance(made, Tool)
-    assert call.invoke(made, "hi") == "hi!"
+    assert isinstance(shout_tool, Tool)
+    assert call.invoke(shout_tool, "hi") == "hi!"
 
 
 @pytest.mark.parametrize("schema", [Pair, None], ids=["given", "read off"])
 def test_a_runnable_takes_its_schema_from_a_model_or_its_types(call, schema):
-    summed = RunnableLambda(lambda d: d["a"] + d["b"])
+    sum_runnable = RunnableLambda(lambda d: d["a"] + d["b"])
     if schema is None:
-        summed = summed.with_types(input_type=PairDict)
+        sum_runnable = sum_runnable.with_types(input_type=PairDict)
 
-    made = convert_runnable_to_tool(summed, schema, name="sum")
+    sum_tool = convert_runnable_to_tool(sum_runnable, schema, name="sum")
 
-    assert made.description.startswith("Takes {")
-    assert call.invoke(made, {"a": 1, "b": 2}) == 3
+    assert sum_tool.description.startswith("Takes {")
+    assert call.invoke(sum_tool, {"a": 1, "b": 2}) == 3
 
 
 def test_a_runnable_of_any_dict_takes_any_arguments(call):
-    made = RunnableLambda(lambda d: sorted(d)).as_tool(name="keys")
+    keys_tool = RunnableLambda(lambda d: sorted(d)).as_tool(name="keys")
 
-    assert call.invoke(made, {"x": 1, "y": 2}) == ["x", "y"]
+    assert call.invoke(keys_tool, {"x": 1, "y": 2}) == ["x", "y"]
 
 
 def test_a_runnable_of_a_list_says_what_to_do():
-    listed: Any = RunnableLambda(lambda x: x).with_types(input_type=list[int])
+    list_runnable: Any = RunnableLambda(lambda x: x).with_types(input_type=list[int])
 
     with pytest.raises(UsageError, match="arg_types="):
-        listed.as_tool()
+        list_runnable.as_tool()
 
 
 def test_tool_of_a_runnable_runs_it_as_its_child(call):
-    summed = RunnableLambda(lambda d: d["a"] + d["b"], name="summed").with_types(
+    sum_runnable = RunnableLambda(lambda d: d["a"] + d["b"], name="summed").with_types(
         input_type=PairDict
     )
 
-    assert call.invoke(tool("sum", summed, description="Sum."), {"a": 1, "b": 2}) == 3
-    assert call.invoke(tool(summed, description="Sum."), {"a": 1, "b": 2}) == 3
+    assert call.invoke(tool("sum", sum_runnable, description="Sum."), {"a": 1, "b": 2}) == 3
+    assert call.invoke(tool(sum_runnable, description="Sum."), {"a": 1, "b": 2}) == 3
 
 
 def test_an_option_that_no_tool_has_is_an_error():

@@ -52,11 +52,11 @@ def check(city: str, days: int = 1) -> Any:
 by_schema = StructuredTool(name="check", description="d", args_schema=SCHEMA, func=check)
 
 
-@pytest.mark.parametrize("made", [look, by_schema], ids=["signature", "schema"])
+@pytest.mark.parametrize("checked_tool", [look, by_schema], ids=["signature", "schema"])
 @settings(deadline=None)  # the machine may be busy
 @given(args=st.dictionaries(NAMES, JSON, max_size=4) | JSON)
-def test_a_tool_runs_with_valid_arguments_or_not_at_all(made, args):
-    outcome = attempt(lambda: made.invoke({**calling(made.name), "args": args}))
+def test_a_tool_runs_with_valid_arguments_or_not_at_all(checked_tool, args):
+    outcome = attempt(lambda: checked_tool.invoke({**calling(checked_tool.name), "args": args}))
 
     if isinstance(outcome, ValidationError):
         assert describe_validation_error(outcome).startswith("The arguments do not fit.")
@@ -78,6 +78,6 @@ def attempt(run: Any) -> Any:
 @settings(deadline=None)  # the machine may be busy
 @given(output=JSON)
 def test_whatever_a_tool_returns_is_a_message(output):
-    made = StructuredTool.from_function(lambda: output, name="any", description="d")
+    any_tool = StructuredTool.from_function(lambda: output, name="any", description="d")
 
-    assert isinstance(made.invoke(calling("any")), ToolMessage)
+    assert isinstance(any_tool.invoke(calling("any")), ToolMessage)

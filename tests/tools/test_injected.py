@@ -44,9 +44,9 @@ def private(
 
 def test_injected_arguments_are_hidden_from_the_model_and_from_traces(call):
     recorder = Recorder()
-    given = {"question": "q", "token": "t", "runtime": Runtime("u")}
+    arguments = {"question": "q", "token": "t", "runtime": Runtime("u")}
 
-    message = call.invoke(private, calling("private", given), {"callbacks": [recorder]})
+    message = call.invoke(private, calling("private", arguments), {"callbacks": [recorder]})
 
     assert message.content == "q t call_1 u"
     assert list(private.args) == ["question"]
@@ -66,11 +66,11 @@ def test_the_id_of_a_call_needs_a_call(call):
 def test_what_a_model_says_for_injected_arguments_is_thrown_away():
     forged = calling("private", {"question": "q", "token": "forged", "call_id": "forged"})
 
-    filled = inject(
+    tool_call = inject(
         private, forged, {"token": "real", "runtime": Runtime("u"), "question": "other"}
     )
 
-    assert private.invoke(filled).content == "q real call_1 u"
+    assert private.invoke(tool_call).content == "q real call_1 u"
     assert forged["args"]["token"] == "forged"
 
 
@@ -89,9 +89,9 @@ def test_injected_arguments_work_beside_a_schema_that_does_not_have_them(call):
         q: str
 
     for args_schema in (schema, Query):
-        found = tool(args_schema=args_schema)(find)
-        assert call.invoke(found, {"q": "a", "user": "b"}) == "ab"
-        assert list(found.args) == ["q"]
+        find_tool = tool(args_schema=args_schema)(find)
+        assert call.invoke(find_tool, {"q": "a", "user": "b"}) == "ab"
+        assert list(find_tool.args) == ["q"]
 
 
 def test_config_run_manager_and_callbacks_are_filled_in(call):

@@ -30,23 +30,23 @@ def shout(text: str) -> str:
 
 
 def test_a_tool_of_one_string_takes_a_string_or_one_value(call):
-    made = Tool("shout", shout, "Shout.")
+    shout_tool = Tool("shout", shout, "Shout.")
 
-    assert call.invoke(made, "a") == call.invoke(made, {"anything": "a"}) == "A"
-    assert made.is_single_input
-    assert made.args == {"tool_input": {"type": "string"}}
-    parameters = convert_to_openai_tool(made)["function"]["parameters"]
+    assert call.invoke(shout_tool, "a") == call.invoke(shout_tool, {"anything": "a"}) == "A"
+    assert shout_tool.is_single_input
+    assert shout_tool.args == {"tool_input": {"type": "string"}}
+    parameters = convert_to_openai_tool(shout_tool)["function"]["parameters"]
     assert list(parameters["properties"]) == parameters["required"] == ["__arg1"]
 
 
 @pytest.mark.parametrize("args", [{}, {"a": 1, "b": 2}], ids=str)
 def test_more_or_less_than_one_value_is_a_tool_exception(call, args):
-    made = Tool("shout", shout, "Shout.")
+    shout_tool = Tool("shout", shout, "Shout.")
 
     with pytest.raises(ToolException, match="shout takes one input"):
-        call.invoke(made, args)
+        call.invoke(shout_tool, args)
     assert "takes one input" in call.invoke(
-        made.model_copy(update={"handle_tool_error": True}), args
+        shout_tool.model_copy(update={"handle_tool_error": True}), args
     )
 
 
@@ -54,22 +54,22 @@ def test_a_tool_of_one_string_may_have_a_schema(call):
     class Query(BaseModel):
         query: int
 
-    made = Tool.from_function(lambda query: query + 1, "plus", "d", args_schema=Query)
+    plus_tool = Tool.from_function(lambda query: query + 1, "plus", "d", args_schema=Query)
 
-    assert call.invoke(made, {"query": "3"}) == 4
-    assert list(made.args) == ["query"]
+    assert call.invoke(plus_tool, {"query": "3"}) == 4
+    assert list(plus_tool.args) == ["query"]
 
 
 # -- renderers
 
 
 def test_tools_are_said_in_lines():
-    made = tool(shout)
+    shout_tool = tool(shout)
 
-    assert render_text_description([made, made]) == "\n".join(
+    assert render_text_description([shout_tool, shout_tool]) == "\n".join(
         ["shout(text: 'str') -> 'str' - Shout."] * 2
     )
-    assert render_text_description_and_args([made]).endswith(
+    assert render_text_description_and_args([shout_tool]).endswith(
         "Shout., args: {'text': {'title': 'Text', 'type': 'string'}}"
     )
 
@@ -99,23 +99,23 @@ class Heard(BaseCallbackHandler):
 
 def test_a_retriever_is_a_tool_that_gives_text(call):
     retriever: Any = RunnableLambda(lambda query: FOUND)
-    heard = Heard()
+    recorder = Heard()
 
-    made = create_retriever_tool(retriever, "search", "Search.", document_separator=" | ")
+    search_tool = create_retriever_tool(retriever, "search", "Search.", document_separator=" | ")
 
-    assert call.invoke(made, "q", {"callbacks": [heard]}) == "one | two"
-    assert heard.parents != [None]
-    assert made.args["query"]["description"] == "query to look up in retriever"
+    assert call.invoke(search_tool, "q", {"callbacks": [recorder]}) == "one | two"
+    assert recorder.parents != [None]
+    assert search_tool.args["query"]["description"] == "query to look up in retriever"
 
 
 def test_a_retriever_tool_keeps_its_documents_and_uses_a_prompt(call):
     retriever: Any = RunnableLambda(lambda query: FOUND)
-    made = create_retriever_tool(
+    search_tool = create_retriever_tool(
         retriever, "search", "d", document_prompt=Prompt(), response_format="content_and_artifact"
     )
 
     message = call.invoke(
-        made, {"type": "tool_call", "name": "search", "args": {"query": "q"}, "id": "1"}
+        search_tool, {"type": "tool_call", "name": "search", "args": {"query": "q"}, "id": "1"}
     )
 
     assert message.content == "p. 1: one\n\np. 2: two"
@@ -124,7 +124,7 @@ def test_a_retriever_tool_keeps_its_documents_and_uses_a_prompt(call):
 
 def test_a_prompt_that_wants_what_documents_lack_says_so(call):
     retriever: Any = RunnableLambda(lambda query: [Document(page_content="x")])
-    made = create_retriever_tool(retriever, "search", "d", document_prompt=Prompt())
+    search_tool = create_retriever_tool(retriever, "search", "d", document_prompt=Prompt())
 
     with pytest.raises(UsageError, match="wants 'page', and a document has only page_content"):
-        call.invoke(made, "q")
+        call.invoke(search_tool, "q")

@@ -48,8 +48,10 @@ def test_a_schema_of_a_function_has_its_parameters_and_words():
     schema = create_schema_from_function("Look", look)
 
     assert list(schema.model_fields) == ["city", "unit", "days", "user"]
-    shown = create_schema_from_function("Look", look, include_injected=False).model_json_schema()
-    assert shown == {
+    json_schema = create_schema_from_function(
+        "Look", look, include_injected=False
+    ).model_json_schema()
+    assert json_schema == {
         "title": "Look",
         "description": "Look.",
         "type": "object",
@@ -106,14 +108,14 @@ def test_models_inside_arguments_are_models_for_the_function(call):
 
 
 def test_keys_a_typed_dict_does_not_require_are_left_out(call):
-    given = StructuredTool(
+    point_tool = StructuredTool(
         name="g", description="d", args_schema=Point, func=lambda **kwargs: kwargs
     )
 
-    assert call.invoke(given, {"x": 1, "y": 2}) == {"x": 1, "y": 2}
-    assert given.args["y"]["description"] == "up"
-    assert call.invoke(given, {"x": 1, "y": 2, "name": "p"})["name"] == "p"
-    assert given.tool_call_schema.model_json_schema()["required"] == ["x", "y"]
+    assert call.invoke(point_tool, {"x": 1, "y": 2}) == {"x": 1, "y": 2}
+    assert point_tool.args["y"]["description"] == "up"
+    assert call.invoke(point_tool, {"x": 1, "y": 2, "name": "p"})["name"] == "p"
+    assert point_tool.tool_call_schema.model_json_schema()["required"] == ["x", "y"]
 
 
 def test_a_dataclass_is_a_schema(call):
@@ -162,11 +164,11 @@ def test_convert_to_openai_takes_every_kind_of_tool(strict):
         func=add,
         args_schema={"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
     )
-    for made in (tool(add), Sub.from_function(add), json_tool):
-        described = convert_to_openai_tool(made, strict=strict)["function"]
-        assert (described["name"], described["description"]) == ("add", "Add.")
-        assert described["parameters"]["properties"]["a"] == {"type": "integer"}
-        assert ("strict" in described) is bool(strict)
+    for add_tool in (tool(add), Sub.from_function(add), json_tool):
+        function = convert_to_openai_tool(add_tool, strict=strict)["function"]
+        assert (function["name"], function["description"]) == ("add", "Add.")
+        assert function["parameters"]["properties"]["a"] == {"type": "integer"}
+        assert ("strict" in function) is bool(strict)
 
 
 def test_a_described_function_and_its_tool_are_the_same():
@@ -195,7 +197,7 @@ def test_annotations_of_a_model_are_given_with_inherited_and_generic_ones():
 
 def test_the_input_schema_of_any_tool_is_a_model():
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    made = StructuredTool(name="j", description="said", args_schema=schema, func=lambda a: a)
+    json_tool = StructuredTool(name="j", description="said", args_schema=schema, func=lambda a: a)
 
-    assert made.get_input_schema().model_json_schema() == {**schema, "description": "said"}
-    assert made.get_input_jsonschema() == {**schema, "description": "said"}
+    assert json_tool.get_input_schema().model_json_schema() == {**schema, "description": "said"}
+    assert json_tool.get_input_jsonschema() == {**schema, "description": "said"}

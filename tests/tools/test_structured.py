@@ -24,9 +24,9 @@ async def adouble(a: int) -> str:
 
 
 def test_each_mode_has_its_function(call):
-    both = StructuredTool.from_function(double, adouble)
+    double_tool = StructuredTool.from_function(double, adouble)
 
-    assert call.invoke(both, {"a": 2}) == (4 if not call.is_async else "awaited 4")
+    assert call.invoke(double_tool, {"a": 2}) == (4 if not call.is_async else "awaited 4")
 
 
 def test_run_and_arun_may_be_called_directly():
@@ -58,11 +58,11 @@ def test_a_mapping_and_an_open_schema_are_arguments_too(call):
         model_config = ConfigDict(extra="allow")
         a: int
 
-    everything = StructuredTool(
+    open_tool = StructuredTool(
         name="e", description="d", args_schema=Open, func=lambda **kwargs: kwargs
     )
 
-    assert call.invoke(everything, MappingProxyType({"a": "1", "b": 2})) == {"a": 1, "b": 2}
+    assert call.invoke(open_tool, MappingProxyType({"a": "1", "b": 2})) == {"a": 1, "b": 2}
 
 
 def test_a_string_is_the_first_argument_that_a_model_may_give(call):
@@ -98,10 +98,10 @@ def test_a_dict_that_only_looks_like_a_call_is_arguments(call):
 
 
 def test_many_complaints_are_shortened():
-    made = StructuredTool.from_function(lambda: 0, name="f", description="d")
-    made.handle_validation_error = describe_validation_error
+    failing_tool = StructuredTool.from_function(lambda: 0, name="f", description="d")
+    failing_tool.handle_validation_error = describe_validation_error
 
-    assert made.invoke({str(n): n for n in range(30)}).endswith("and 20 more")
+    assert failing_tool.invoke({str(n): n for n in range(30)}).endswith("and 20 more")
 
 
 def test_tools_without_a_signature_are_said_by_name_alone():

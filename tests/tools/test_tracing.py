@@ -22,8 +22,8 @@ def test_a_call_is_told_as_langchain_tells_it(call):
         {"callbacks": [recorder], "tags": ["t"], "metadata": {"m": 1}},
     )
 
-    (_, started, start), (_, output, end) = recorder.seen
-    assert started == ({"name": "add", "description": "Add two numbers."}, "{'a': 1}")
+    (_, start_arguments, start), (_, output, end) = recorder.seen
+    assert start_arguments == ({"name": "add", "description": "Add two numbers."}, "{'a': 1}")
     assert {
         key: start[key] for key in ("inputs", "tool_call_id", "color", "name", "tags", "metadata")
     } == {

@@ -26,7 +26,7 @@ from foldline.tracers.context import collect_runs
 pytestmark = pytest.mark.timing
 
 
-def named(function: Any, name: str) -> Any:
+def step_named(function: Any, name: str) -> Any:
     return RunnableLambda(function).with_config(run_name=name)
 
 
@@ -44,7 +44,7 @@ class AsyncCollector(AsyncBaseTracer):
 @pytest.mark.parametrize("make", [RunCollectorCallbackHandler, AsyncCollector])
 def test_runs_form_a_tree(call: Any, make: Any, no_leaks: Any):
     tracer = make()
-    chain = named(lambda x: x + 1, "inc") | named(lambda x: {"twice": x * 2}, "twice")
+    chain = step_named(lambda x: x + 1, "inc") | step_named(lambda x: {"twice": x * 2}, "twice")
 
     call.invoke(chain, 1, {"callbacks": [tracer], "tags": ["t"], "metadata": {"m": 1}})
     [root] = tracer.traced_runs
@@ -74,7 +74,9 @@ def test_an_error_is_kept_with_where_it_was_raised(call: Any):
 
     tracer = RunCollectorCallbackHandler()
     with pytest.raises(ValueError, match="no"):
-        call.invoke(named(lambda x: x, "ok") | named(fail, "fail"), 1, {"callbacks": [tracer]})
+        call.invoke(
+            step_named(lambda x: x, "ok") | step_named(fail, "fail"), 1, {"callbacks": [tracer]}
+        )
     [root] = tracer.traced_runs
 
     assert root.error is not None
@@ -90,7 +92,7 @@ def test_a_streamed_step_says_its_input_at_the_end(call: Any):
 
     tracer = RunCollectorCallbackHandler()
     call.stream(
-        named(letters, "letters") | named(lambda s: s.upper(), "upper"),
+        step_named(letters, "letters") | step_named(lambda s: s.upper(), "upper"),
         "ab",
         {"callbacks": [tracer]},
     )
@@ -134,12 +136,15 @@ def test_the_first_piece_of_a_streamed_chain_is_timed(call: Any, make: Any):
         time.sleep(0.05)
         yield 2
 
-    streamed, invoked = make(), make()
-    call.stream(RunnableLambda(slowly), 1, {"callbacks": [streamed]})
-    call.invoke(RunnableLambda(slowly), 1, {"callbacks": [invoked]})
+    stream_tracer, invoke_tracer = make(), make()
+    call.stream(RunnableLambda(slowly), 1, {"callbacks": [stream_tracer]})
+    call.invoke(RunnableLambda(slowly), 1, {"callbacks": [invoke_tracer]})
 
-    assert streamed.traced_runs[0].time_to_first_token < streamed.traced_runs[0].latency - 0.04
-    assert invoked.traced_runs[0].time_to_first_token is None
+    assert (
+        stream_tracer.traced_runs[0].time_to_first_token
+        < stream_tracer.traced_runs[0].latency - 0.04
+    )
+    assert invoke_tracer.traced_runs[0].time_to_first_token is None
 
 
 def test_a_run_that_streamed_nothing_has_no_first_token():
@@ -304,14 +309,14 @@ def perform(runnable: Any, how: str, config: Any) -> None:
 
 
 @given(
-    plan=PLANS, how=st.sampled_from(["invoke", "stream", "leave", "batch"]), awaited=st.booleans()
+    plan=PLANS, how=st.sampled_from(["invoke", "stream", "leave", "batch"]), is_async=st.booleans()
 )
-def test_every_started_run_has_exactly_one_end_or_error(plan: Any, how: str, awaited: bool):
+def test_every_started_run_has_exactly_one_end_or_error(plan: Any, how: str, is_async: bool):
     balance, tracer = Balance(), RunCollectorCallbackHandler()
     runnable, config = build(plan), {"callbacks": [balance, tracer]}
 
     with suppress(ValueError, TypeError):
-        if awaited:
+        if is_async:
             asyncio.run(perform_awaited(runnable, how, config))
         else:
             perform(runnable, how, config)

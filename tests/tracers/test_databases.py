@@ -46,41 +46,41 @@ def test_traces_are_found_by_what_any_of_their_runs_said(place: TracePlace):
     ask(place, "Was ist die Größe?", "Sehr groß – naïve Schätzung.", thread_id="t-2")
     store = TraceStore(place)
 
-    def found(**filters: Any) -> list[str | None]:
-        return [one.question for one in store.find(TraceFilters(**filters))]
+    def find_questions(**filters: Any) -> list[str | None]:
+        return [trace.question for trace in store.find(TraceFilters(**filters))]
 
-    assert found(text="short") == ["Was ist die Größe?", "Why is the sky blue?"]
-    assert found(text="scatt") == ["Why is the sky blue?"]
-    assert found(text="grosse naive") == []
-    assert found(text="größe naive") == ["Was ist die Größe?"]
-    assert found(text='"sky blue"') == ["Why is the sky blue?"]
-    assert found(text='"blue sky"') == []
-    assert found(text="AND OR NOT ( * ^ :") == []
-    assert found(text="'); DROP TABLE runs; --") == []
-    assert found(user_id="ada") == ["Why is the sky blue?"]
-    assert found(thread_id="t-2") == ["Was ist die Größe?"]
-    assert found(model="gpt-4o-mini", run_type="llm") == found()
-    assert found(only_errors=True) == []
-    assert found(tag="t") == found()
-    assert found(since=time.time() + 1) == []
+    assert find_questions(text="short") == ["Was ist die Größe?", "Why is the sky blue?"]
+    assert find_questions(text="scatt") == ["Why is the sky blue?"]
+    assert find_questions(text="grosse naive") == []
+    assert find_questions(text="größe naive") == ["Was ist die Größe?"]
+    assert find_questions(text='"sky blue"') == ["Why is the sky blue?"]
+    assert find_questions(text='"blue sky"') == []
+    assert find_questions(text="AND OR NOT ( * ^ :") == []
+    assert find_questions(text="'); DROP TABLE runs; --") == []
+    assert find_questions(user_id="ada") == ["Why is the sky blue?"]
+    assert find_questions(thread_id="t-2") == ["Was ist die Größe?"]
+    assert find_questions(model="gpt-4o-mini", run_type="llm") == find_questions()
+    assert find_questions(only_errors=True) == []
+    assert find_questions(tag="t") == find_questions()
+    assert find_questions(since=time.time() + 1) == []
     assert store.count() == store.count(TraceFilters(text="short")) == 2
     assert store.count(TraceFilters(text="scatt")) == 1
-    assert [one.question for one in store.find(limit=1, offset=1)] == ["Why is the sky blue?"]
+    assert [trace.question for trace in store.find(limit=1, offset=1)] == ["Why is the sky blue?"]
     assert store.values("model") == ["gpt-4o-mini"]
 
 
 def test_what_ended_late_is_found(place: TracePlace):
-    seen: list[int] = []
+    counts: list[int] = []
 
     def look(x: str) -> str:
         tracer.flush()
-        seen.append(TraceStore(place).count(TraceFilters(text="zanzibar")))
+        counts.append(TraceStore(place).count(TraceFilters(text="zanzibar")))
         return "to zanzibar"
 
     with open_tracer(place) as tracer:
         RunnableLambda(look).invoke("where?", {"callbacks": [tracer]})
 
-    assert seen == [0]
+    assert counts == [0]
     assert TraceStore(place).count(TraceFilters(text="zanzibar")) == 1
 
 
@@ -101,12 +101,12 @@ def test_figures_over_time(place: TracePlace):
 def test_scores_are_kept_with_their_run(place: TracePlace):
     ask(place, "a", "b")
     store = TraceStore(place)
-    [one] = store.find()
-    store.add_score(one.id, "right", 1, comment="yes", author="ada")
-    store.add_score(one.id, "right", 0)
+    [trace] = store.find()
+    store.add_score(trace.id, "right", 1, comment="yes", author="ada")
+    store.add_score(trace.id, "right", 0)
 
     assert store.find()[0].scores == {"right": 0.5}
-    score = store.trace(one.id).scores[0]
+    score = store.trace(trace.id).scores[0]
     assert (score["name"], score["value"], score["comment"]) == ("right", 1.0, "yes")
     assert score["author"] == "ada"
     with pytest.raises(UsageError, match="no run"):
@@ -119,10 +119,10 @@ def test_an_agent_that_waits_for_an_answer_has_not_failed(place: TracePlace):
         config = {"configurable": {"thread_id": "trip"}, "callbacks": [tracer]}
         agent.invoke({"messages": "Book Rome"}, config)
     store = TraceStore(place)
-    [one] = store.find()
-    [tool] = [run for run in all_runs(store.trace(one.id)) if run.run_type == "tool"]
+    [trace] = store.find()
+    [tool] = [run for run in all_runs(store.trace(trace.id)) if run.run_type == "tool"]
 
-    assert (one.failed_runs, one.error_class) == (0, None)
+    assert (trace.failed_runs, trace.error_class) == (0, None)
     assert store.count(TraceFilters(only_errors=True)) == 0
     assert tool.end_time is not None
     assert "FlowInterrupt" in tool.error
@@ -183,7 +183,7 @@ def test_a_user_is_forgotten_in_sqlite_files(place: TracePlace, tmp_path: Path, 
     counts = tracing.forget(user="ada", traces=place, checkpoints=[tmp_path / "agents.db"])
 
     assert counts == {"traces": 4, "histories": 1, "checkpoints": 1, "run_logs": 0}
-    assert [one.user_id for one in TraceStore(place).find()] == ["bob"]
+    assert [trace.user_id for trace in TraceStore(place).find()] == ["bob"]
     assert SqliteSaver(tmp_path / "agents.db").read("t-9", "") == []
     assert len(SqliteSaver(tmp_path / "agents.db").read("t-8", "")) == 1
     with pytest.raises(UsageError, match="one of"):
@@ -229,9 +229,11 @@ def test_a_served_run_is_forgotten_with_its_trace(
 
     assert sorted(before) == ["of-ada", "of-ada", "of-bob"]
     assert counts["run_logs"] == 2
-    [left] = runs.runs("")
-    assert left.thread == "of-bob"
-    assert runs.events(left.id, 0)
-    assert {row[0] for row in runs.tables.read("SELECT run FROM serve_events")} == {left.id}
+    [remaining_run] = runs.runs("")
+    assert remaining_run.thread == "of-bob"
+    assert runs.events(remaining_run.id, 0)
+    assert {row[0] for row in runs.tables.read("SELECT run FROM serve_events")} == {
+        remaining_run.id
+    }
     assert [thread.id for thread in runs.threads("")] == ["of-bob"]
     runs.close()

@@ -72,7 +72,7 @@ async def report(x: int, config: Any) -> int:
     return x
 
 
-def named(function: Any, name: str) -> Any:
+def step_named(function: Any, name: str) -> Any:
     return RunnableLambda(function).with_config(run_name=name)
 
 
@@ -80,18 +80,18 @@ def programs() -> dict[str, tuple[Runnable[Any, Any], Any, dict[str, Any]]]:
     """The programs whose events were recorded: runnable, input, config."""
     model = FakeListChatModel(responses=["hi"])
     return {
-        "lambda": (named(lambda x: x + 1, "one"), 1, {}),
+        "lambda": (step_named(lambda x: x + 1, "one"), 1, {}),
         "seq": (
-            named(increment, "inc") | RunnableLambda(lambda x: x * 2),
+            step_named(increment, "inc") | RunnableLambda(lambda x: x * 2),
             1,
             {"tags": ["t"], "metadata": {"m": 1}},
         ),
         "model": (model, "hello", {}),
-        "inner": (named(ask, "call"), "hello", {}),
-        "err": (named(fail, "err"), 1, {}),
-        "custom": (named(report, "cust"), 1, {"tags": ["q"]}),
+        "inner": (step_named(ask, "call"), "hello", {}),
+        "err": (step_named(fail, "err"), 1, {}),
+        "custom": (step_named(report, "cust"), 1, {"tags": ["q"]}),
         "modelseq": (
-            named(lambda x: x, "p") | model | named(lambda m: m.content, "last"),
+            step_named(lambda x: x, "p") | model | step_named(lambda m: m.content, "last"),
             "q",
             {},
         ),
@@ -130,21 +130,21 @@ class Normal:
 
 
 def events(call: Any, runnable: Any, input: Any, config: Any, **kwargs: Any) -> list[Any]:
-    normal, seen = Normal(), []
+    normal, normalized = Normal(), []
 
     async def read() -> None:
         async for event in runnable.astream_events(input, config, **kwargs):
-            seen.append(normal(event))  # noqa: PERF401  what came before an error counts
+            normalized.append(normal(event))  # noqa: PERF401  what came before an error counts
 
     try:
         if call.is_async:
             asyncio.run(read())
         else:
             for event in runnable.stream_events(input, config, **kwargs):
-                seen.append(normal(event))  # noqa: PERF401
+                normalized.append(normal(event))  # noqa: PERF401
     except ValueError as error:
-        seen.append(f"raised {error!r}")
-    return seen
+        normalized.append(f"raised {error!r}")
+    return normalized
 
 
 @pytest.mark.slow
@@ -164,18 +164,18 @@ def test_events_are_those_of_langchain(call: Any, name: str, version: str, no_le
 @pytest.mark.parametrize("name", list(RECORDED["log"]))
 def test_a_log_has_the_patches_of_langchain(name: str):
     runnable, input, config = programs()[name]
-    normal, seen = Normal(), []
+    normal, operations = Normal(), []
 
     async def read() -> None:
         async for patch in runnable.astream_log(input, config):
-            seen.extend(normal(op) for op in patch.ops)
+            operations.extend(normal(op) for op in patch.ops)
 
     try:
         asyncio.run(read())
     except ValueError as error:
-        seen.append(f"raised {error!r}")
+        operations.append(f"raised {error!r}")
 
-    assert without_last(seen) == RECORDED["log"][name]
+    assert without_last(operations) == RECORDED["log"][name]
 
 
 @pytest.mark.parametrize(
@@ -191,20 +191,20 @@ def test_a_log_has_the_patches_of_langchain(name: str):
     ],
 )
 def test_filters_show_what_they_name(call: Any, filters: dict[str, Any], names: set[str]):
-    chain = named(increment, "inc") | named(lambda x: x * 2, "twice")
+    chain = step_named(increment, "inc") | step_named(lambda x: x * 2, "twice")
 
-    seen = events(call, chain, 1, None, **filters)
+    shown_events = events(call, chain, 1, None, **filters)
 
-    assert {event["name"] for event in seen} == names
+    assert {event["name"] for event in shown_events} == names
 
 
 def test_keyword_arguments_that_are_no_filters_reach_the_runnable(call: Any):
     def add(x: int, *, much: int) -> int:
         return x + much
 
-    seen = events(call, RunnableLambda(add), 1, None, much=5)
+    run_events = events(call, RunnableLambda(add), 1, None, much=5)
 
-    assert seen[-1]["data"] == {"output": 6}
+    assert run_events[-1]["data"] == {"output": 6}
 
 
 def test_events_arrive_while_the_function_runs(call: Any):
@@ -275,8 +275,11 @@ def test_v3_is_the_stream_of_a_chat_model(call: Any):
     async def read() -> list[Any]:
         return [event async for event in await model.astream_events("x", version="v3")]
 
-    seen = (
+    message_events = (
         list(model.stream_events("x", version="v3")) if not call.is_async else asyncio.run(read())
     )
 
-    assert (seen[0]["event"], seen[-1]["event"]) == ("message-start", "message-finish")
+    assert (message_events[0]["event"], message_events[-1]["event"]) == (
+        "message-start",
+        "message-finish",
+    )

@@ -73,12 +73,12 @@ class LangSmith:
 
     def runs(self) -> dict[str, dict[str, Any]]:
         """What is known of each run, by its name: its start, and its end over it."""
-        known: dict[str, dict[str, Any]] = {}
+        runs_by_id: dict[str, dict[str, Any]] = {}
         for part in (*self.posts, *self.patches):
-            known.setdefault(part["id"], {}).update(
+            runs_by_id.setdefault(part["id"], {}).update(
                 {key: value for key, value in part.items() if value is not None}
             )
-        return {run["name"]: run for run in known.values()}
+        return {run["name"]: run for run in runs_by_id.values()}
 
     def stop(self) -> None:
         self._http.shutdown()

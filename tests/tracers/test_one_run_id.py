@@ -91,10 +91,10 @@ def test_F_Y16_a_log_ends():
 
     patches = asyncio.run(asyncio.wait_for(_collect(stream), 10))
 
-    whole = patches[0]
+    total = patches[0]
     for patch in patches[1:]:
-        whole = whole + patch
-    assert whole.state["final_output"] == "x!"
+        total = total + patch
+    assert total.state["final_output"] == "x!"
 
 
 @pytest.mark.parametrize("between", [False, True])

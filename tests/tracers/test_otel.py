@@ -45,9 +45,9 @@ class Spans:
 
 @pytest.fixture
 def spans() -> Iterator[Spans]:
-    made = Spans()
-    yield made
-    made.provider.shutdown()
+    recorder = Spans()
+    yield recorder
+    recorder.provider.shutdown()
 
 
 def answer() -> LLMResult:

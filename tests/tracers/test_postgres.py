@@ -78,16 +78,16 @@ def test_programs_on_many_machines_write_at_once(postgres_url: str):
         with PostgresTracer(postgres_url) as tracer:
             for count in range(25):
                 CHAIN.invoke(number * 100 + count, {"callbacks": [tracer]})
-            dropped.append(tracer.dropped)
+            counts.append(tracer.dropped)
 
-    dropped: list[int] = []
+    counts: list[int] = []
     threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert dropped == [0] * 4
+    assert counts == [0] * 4
     assert TraceStore(postgres_url).count() == 100
 
 
@@ -127,15 +127,15 @@ GONE = "postgresql://ada:top-secret-word@127.0.0.1:9/traces?password=another-sec
 def test_a_database_that_is_not_there_is_an_error_without_its_password(tmp_path: Path):
     with pytest.raises(
         StoreError, match=r"postgresql://ada@127\.0\.0\.1:9/traces: .*refused"
-    ) as caught:
+    ) as excinfo:
         PostgresTracer(GONE)
     env = {**os.environ, "FOLDLINE_TRACES": GONE}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True)
 
     assert done.stdout == "2\n"
     assert "FOLDLINE_TRACES is set, but no run is traced" in done.stderr
-    shown = f"{caught.value} {TraceStore(GONE)!r} {done.stderr} {place_name(GONE)}"
-    assert "secret" not in shown
+    text = f"{excinfo.value} {TraceStore(GONE)!r} {done.stderr} {place_name(GONE)}"
+    assert "secret" not in text
     with pytest.raises(UsageError, match=r"PostgresTracer\('postgresql://ada@127"):
         SQLiteTracer(GONE)
     with pytest.raises(UsageError, match="takes a URL"):
@@ -187,7 +187,7 @@ def test_a_role_that_may_only_read_reads_and_searches(postgres_url: str):
         connection.execute("INSERT INTO foldline_traces.unindexed SELECT 1")
     store = TraceStore(postgres_url.replace("foldline@", "reader@"))
 
-    assert [one.question for one in store.find()] == ["Why is the sky blue?"]
+    assert [trace.question for trace in store.find()] == ["Why is the sky blue?"]
     assert store.count(TraceFilters(text="scattered")) == 1
     with pytest.raises(StoreError, match="permission denied"):
         store.delete(before=time.time())

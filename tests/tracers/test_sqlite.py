@@ -110,17 +110,17 @@ def test_a_model_run_keeps_tokens_and_the_time_of_its_first(path: Path):
 
 
 def test_a_run_under_way_is_already_there(path: Path):
-    seen: list[Any] = []
+    runs: list[Any] = []
 
     def look(x: int) -> int:
         tracer.flush()
-        seen.extend(TraceStore(path).recent())
+        runs.extend(TraceStore(path).recent())
         return x
 
     with SQLiteTracer(path) as tracer:
         RunnableLambda(look).invoke(1, {"callbacks": [tracer]})
 
-    assert [(run.name, run.end_time, run.outputs) for run in seen] == [("look", None, None)]
+    assert [(run.name, run.end_time, run.outputs) for run in runs] == [("look", None, None)]
     assert TraceStore(path).recent()[0].end_time is not None
 
 
@@ -264,8 +264,8 @@ def test_F_V09_a_full_disk_costs_rows_and_not_the_run(
         return connection
 
     tracer = SQLiteTracer(path)
-    with monkeypatch.context() as patched, caplog.at_level(logging.WARNING, "foldline.tracers"):
-        patched.setattr(schema, "connect", connect_to_a_full_disk)
+    with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "foldline.tracers"):
+        patch.setattr(schema, "connect", connect_to_a_full_disk)
         for _ in range(3):
             assert RunnableLambda(lambda x: "x" * 50_000).invoke(1, {"callbacks": [tracer]})
             tracer.flush()
@@ -284,8 +284,8 @@ def test_F_V09_a_writer_that_cannot_keep_up_drops_and_counts(path: Path):
     tracer.close()
 
     assert tracer.dropped > 0
-    stored = TraceStore(path)
-    assert all(stored.trace(run.id) is not None for run in stored.recent(100))
+    store = TraceStore(path)
+    assert all(store.trace(run.id) is not None for run in store.recent(100))
 
 
 def test_after_close_runs_are_counted_and_not_written(path: Path):
@@ -414,12 +414,12 @@ def test_F_K02_a_damaged_run_is_left_out_with_a_report(
         connection.execute(f"UPDATE runs SET {column} = ? WHERE rowid = 2", (hostile,))
     connection.close()
 
-    found = [run.outputs for run in TraceStore(path).recent()]
+    outputs = [run.outputs for run in TraceStore(path).recent()]
     expected = [{"output": 2}, {"output": 0}]
     if hostile == '{"lc": 1}' and column in ("inputs", "outputs", "extra"):
-        assert len(found) == 3  # a dict like any other
+        assert len(outputs) == 3  # a dict like any other
     else:
-        assert found == expected
+        assert outputs == expected
         assert "is damaged and was left out" in caplog.text
 
 
@@ -437,16 +437,16 @@ def test_a_value_that_contains_itself_does_not_cost_the_rows_of_its_batch(path: 
 def test_the_form_of_an_object_is_written_once_for_a_batch_and_anew_for_the_next(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    written: list[Any] = []
+    sources: list[Any] = []
     real = lazy_dump.dumpd
-    monkeypatch.setattr(lazy_dump, "dumpd", lambda source: written.append(source) or real(source))
+    monkeypatch.setattr(lazy_dump, "dumpd", lambda source: sources.append(source) or real(source))
     monkeypatch.setattr(_writer, "GATHERING", 30.0)  # `flush` alone makes batches
     first, second = (PromptTemplate.from_template(text) for text in ("one", "two"))
     with SQLiteTracer(path) as tracer:
         for prompt in (first, second, first, second):
             prompt.invoke({}, {"callbacks": [tracer]})
         tracer.flush()
-        assert written == [first, second]
+        assert sources == [first, second]
 
         first.template = "three"
         first.invoke({}, {"callbacks": [tracer]})

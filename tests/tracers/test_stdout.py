@@ -21,14 +21,14 @@ def test_every_run_is_printed_with_its_way_from_the_root(
     )
 
     call.invoke(chain, 1, {"callbacks": [ConsoleCallbackHandler()]})
-    printed = capsys.readouterr().out
+    output = capsys.readouterr().out
 
-    assert printed.startswith(
+    assert output.startswith(
         "\x1b[32;1m\x1b[1;3m[chain/start]\x1b[0m \x1b[1m[chain:RunnableSequence] Entering Chain run with input:"
         '\x1b[0m\n{\n  "input": 1\n}\n'
     )
-    assert "[chain:RunnableSequence > chain:inc]" in printed
-    assert printed.rstrip().endswith("Exiting Chain run with output:\x1b[0m\n[outputs]")
+    assert "[chain:RunnableSequence > chain:inc]" in output
+    assert output.rstrip().endswith("Exiting Chain run with output:\x1b[0m\n[outputs]")
 
 
 def test_a_prompt_is_marked_as_a_chain_and_called_a_prompt(call: Any):

@@ -100,7 +100,7 @@ def test_a_file_of_version_1_is_brought_along_without_loss(path: Path):
     assert model.cost is not None
     assert (tree.thread_id, tree.user_id) == ("t-1", "ada")
     assert (tree.question, tree.answer) == ("Why is the sky blue?", "Blue light is scattered more.")
-    assert [one.id for one in store.find(TraceFilters(text="scattered"))] == [str(root.id)]
+    assert [trace.id for trace in store.find(TraceFilters(text="scattered"))] == [str(root.id)]
     assert [run.name for run in store.by_tag("seq:step:2")] == [model.name]
 
 
@@ -120,8 +120,8 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     def fail(*args: Any) -> None:
         raise RuntimeError("killed")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(schema, "_row_from_version_1", fail)
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "_row_from_version_1", fail)
         with pytest.raises(RuntimeError, match="killed"):
             TraceStore(path).recent()
 
@@ -133,13 +133,13 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
 
 def test_a_run_knows_its_model_tokens_cost_session_and_first_words(path: Path):
     ask(path, "Why?", "Because.", session_id="s", thread_id="t", user_id="u")
-    [one] = TraceStore(path).find()
+    [trace] = TraceStore(path).find()
 
-    assert one.models == ["gpt-4o-mini"]
-    assert (one.input_tokens, one.output_tokens, one.cost) == (1_000_000, 0, 0.15)
-    assert (one.session_id, one.thread_id, one.user_id) == ("s", "t", "u")
-    assert (one.question, one.answer) == ("Why?", "Because.")
-    assert (one.runs, one.calls, one.failed_runs) == (4, 1, 0)
+    assert trace.models == ["gpt-4o-mini"]
+    assert (trace.input_tokens, trace.output_tokens, trace.cost) == (1_000_000, 0, 0.15)
+    assert (trace.session_id, trace.thread_id, trace.user_id) == ("s", "t", "u")
+    assert (trace.question, trace.answer) == ("Why?", "Because.")
+    assert (trace.runs, trace.calls, trace.failed_runs) == (4, 1, 0)
     with sqlite3.connect(path) as connection:
         [(usage,)] = connection.execute("SELECT usage FROM runs WHERE usage IS NOT NULL")
     connection.close()
@@ -226,8 +226,8 @@ print(RunnableLambda(lambda x: x + 1, name="add").invoke(1))
     ("value", "file"), [("1", "traces.db"), ("mine/t.db", "mine/t.db"), ("0", None), ("", None)]
 )
 def test_a_variable_turns_tracing_on(tmp_path: Path, value: str, file: str | None):
-    named = str(tmp_path / value) if "/" in value else value
-    env = {**os.environ, "FOLDLINE_DATA_DIR": str(tmp_path), "FOLDLINE_TRACES": named}
+    location = str(tmp_path / value) if "/" in value else value
+    env = {**os.environ, "FOLDLINE_DATA_DIR": str(tmp_path), "FOLDLINE_TRACES": location}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True)
 
     assert (done.stdout, done.stderr) == ("2\n", "")

@@ -132,15 +132,15 @@ def caller(request: pytest.FixtureRequest, blocking: bool, tmp_path: Path) -> It
 @pytest.fixture(params=[*LIVE])
 def live(request: pytest.FixtureRequest) -> Iterator[Callable[..., Transport]]:
     """A maker of live transports, closed after the test."""
-    made: list[Transport] = []
+    transports: list[Transport] = []
 
     def make(options: HttpOptions | None = None) -> Transport:
-        made.append(LIVE[request.param](options))
-        return made[-1]
+        transports.append(LIVE[request.param](options))
+        return transports[-1]
 
     make.kind = request.param  # type: ignore[attr-defined]
     yield make
-    for transport in made:
+    for transport in transports:
         transport.close()
 
 

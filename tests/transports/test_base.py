@@ -30,10 +30,10 @@ GOOD = "https://api.example.com/v1/chat"
     "value", ["sk-1\r\nx: y", "sk-1\nb", "sk-1\rb", "sk-1\0b", "sk-1\n", "sk-1\x7fb", "sk-1\x01"]
 )
 def test_F_H10_a_header_that_says_more_than_one_line_is_refused(value: str) -> None:
-    with pytest.raises(SecurityError) as caught:
+    with pytest.raises(SecurityError) as excinfo:
         check_request(Request(url=GOOD, headers={"Authorization": value}))
-    assert "'Authorization'" in str(caught.value)
-    assert "sk-1" not in str(caught.value)
+    assert "'Authorization'" in str(excinfo.value)
+    assert "sk-1" not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("name", ["a b", "a:b", "a\nb", "", "ä"])
@@ -95,9 +95,9 @@ def test_F_H10_no_header_ever_reaches_the_wire_with_a_line_break(name: str, valu
     headers = {name: value}
     with suppress(FoldlineError):
         check_request(Request(url=GOOD, headers=headers))
-        written = with_body("POST", write_head("POST", GOOD, headers, absolute_url=False), b"")
-        assert written.count(b"\r\n") == 5
-        assert written.count(b"\n") == 5
+        data = with_body("POST", write_head("POST", GOOD, headers, absolute_url=False), b"")
+        assert data.count(b"\r\n") == 5
+        assert data.count(b"\n") == 5
 
 
 @given(st.text())
@@ -124,9 +124,9 @@ def test_a_method_is_a_token() -> None:
 
 
 def test_keys_do_not_show_in_a_repr() -> None:
-    shown = repr(Request(url=GOOD, headers={"Authorization": "Bearer sk-1"}, body=b"secret"))
-    assert "sk-1" not in shown
-    assert "secret" not in shown
+    text = repr(Request(url=GOOD, headers={"Authorization": "Bearer sk-1"}, body=b"secret"))
+    assert "sk-1" not in text
+    assert "secret" not in text
     options = HttpOptions(headers={"api-key": "sk-2"}, proxy="http://ann:sk-2@proxy.example")
     for kind in (NativeTransport, HttpxTransport):
         assert "sk-2" not in repr(kind(options))
@@ -144,10 +144,10 @@ def test_a_key_in_a_query_never_shows_in_an_error(
     canary = "canary-1234"
     for url in (f"http://127.0.0.1:1/x?key={canary}", f"{fault_server.https_url}/x?key={canary}"):
         _, error = caller.stream(url)
-        seen: BaseException | None = error
-        while seen is not None:
-            assert canary not in f"{seen!r} {seen}"
-            seen = seen.__cause__ or seen.__context__
+        cause: BaseException | None = error
+        while cause is not None:
+            assert canary not in f"{cause!r} {cause}"
+            cause = cause.__cause__ or cause.__context__
 
 
 def test_an_origin_is_all_that_is_shown() -> None:

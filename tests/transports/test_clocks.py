@@ -35,11 +35,11 @@ def test_F_T08_pings_do_not_restart_the_clock_of_progress(
                 if b"data:" in chunk:
                     response.progress()
 
-    began = time.monotonic()
-    with pytest.raises(ModelTimeoutError) as caught:
+    start = time.monotonic()
+    with pytest.raises(ModelTimeoutError) as excinfo:
         live_caller.run(body())
-    assert caught.value.phase == "idle"
-    assert 0.25 < time.monotonic() - began < 1.5
+    assert excinfo.value.phase == "idle"
+    assert 0.25 < time.monotonic() - start < 1.5
     assert b": ping" in b"".join(came)
 
 
@@ -123,8 +123,8 @@ def test_a_cancelled_task_is_cancelled_even_when_its_clock_rings_too(
             await asyncio.sleep(wait)
             was_over = task.done()
             task.cancel()
-            with pytest.raises((asyncio.CancelledError, ModelTimeoutError)) as caught:
+            with pytest.raises((asyncio.CancelledError, ModelTimeoutError)) as excinfo:
                 await task
-            assert was_over or caught.type is asyncio.CancelledError
+            assert was_over or excinfo.type is asyncio.CancelledError
 
     asyncio.run(body())

@@ -162,7 +162,7 @@ def test_connections_are_reused(
                 assert await response.read() == b"xy"
 
     Caller(transport, blocking=blocking).run(body())
-    assert len({seen.connection for seen in fault_server.requests("/a")}) == 1
+    assert len({request.connection for request in fault_server.requests("/a")}) == 1
 
 
 @pytest.mark.slow
@@ -182,9 +182,9 @@ def test_F_C14_more_calls_than_slots_wait_and_then_say_so(
         return await asyncio.gather(*calls, return_exceptions=True)
 
     assert asyncio.run(at_once(patient, 12)) == [b"xy"] * 12
-    one, other = sorted(asyncio.run(at_once(hasty, 2)), key=repr)
-    assert isinstance(one, ModelTimeoutError)
-    assert (one.phase, other) == ("pool", b"xy")
+    first, other = sorted(asyncio.run(at_once(hasty, 2)), key=repr)
+    assert isinstance(first, ModelTimeoutError)
+    assert (first.phase, other) == ("pool", b"xy")
     with ThreadPoolExecutor(12) as threads:
         assert set(threads.map(lambda _: drive(read(patient, blocking=True)), range(12))) == {b"xy"}
 
@@ -271,13 +271,15 @@ def test_F_C13_a_program_ends_cleanly_with_a_stream_open(
 
 
 def test_the_default_transport_is_one_for_all_threads() -> None:
-    found: list[Transport] = []
-    threads = [threading.Thread(target=lambda: found.append(default_transport())) for _ in range(8)]
+    transports: list[Transport] = []
+    threads = [
+        threading.Thread(target=lambda: transports.append(default_transport())) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({id(one) for one in found}) == 1
+    assert len({id(transport) for transport in transports}) == 1
 
 
 def test_F_C03_cancelled_by_a_scope_of_anyio(

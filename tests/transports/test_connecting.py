@@ -35,28 +35,28 @@ def black_hole() -> Iterator[tuple[str, int]]:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
         waiting = []
         for _ in range(20):
-            one = socket.socket()
-            one.setblocking(False)
-            one.connect_ex(listener.getsockname())
-            waiting.append(one)
+            connection = socket.socket()
+            connection.setblocking(False)
+            connection.connect_ex(listener.getsockname())
+            waiting.append(connection)
         time.sleep(0.05)
         yield listener.getsockname()
-        for one in waiting:
-            one.close()
+        for connection in waiting:
+            connection.close()
 
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Lookup], None]:
     """A maker of names: what the system's lookup returns for them."""
-    known: dict[str, Lookup] = {}
+    lookups: dict[str, Lookup] = {}
     original = socket.getaddrinfo
 
     def getaddrinfo(host: str, port: int, *args: object, **options: object) -> object:
         name = host.decode() if isinstance(host, bytes) else host
-        return known[name](port) if name in known else original(host, port, *args, **options)
+        return lookups[name](port) if name in lookups else original(host, port, *args, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    return known.__setitem__
+    return lookups.__setitem__
 
 
 @pytest.mark.slow
@@ -78,9 +78,9 @@ def test_F_Y05_an_address_that_does_not_answer_is_passed_over(
     names("localhost", lambda port: [address(*black_hole), address("127.0.0.1", port)])
     transport = live(HttpOptions(ca=fault_server.ca_pem))
     caller = Caller(transport, blocking=blocking)
-    began = time.monotonic()
+    start = time.monotonic()
     assert caller.read(url + "/ok", timeouts=Timeouts(connect=5)) == (200, b"ok")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - start < 2
     transport.close()
 
 
@@ -89,9 +89,9 @@ def test_F_Y05_an_address_that_refuses_is_passed_over_at_once(
 ) -> None:
     names("localhost", lambda port: [address("127.0.0.1", 1), address("127.0.0.1", port)])
     url = fault_server.url.replace("127.0.0.1", "localhost")
-    began = time.monotonic()
+    start = time.monotonic()
     assert Caller(live(), blocking=blocking).read(url + "/ok") == (200, b"ok")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - start < 2
 
 
 @pytest.mark.slow
@@ -108,8 +108,8 @@ def test_F_Y05_no_address_at_all(
     else:
         assert isinstance(error, ModelTimeoutError)
         assert error.phase == "connect"
-    for found in ([address("127.0.0.1", 1), address("127.0.0.1", 2)], []):
-        names("localhost", lambda port, found=found: found)  # type: ignore[misc]
+    for results in ([address("127.0.0.1", 1), address("127.0.0.1", 2)], []):
+        names("localhost", lambda port, addresses=results: addresses)  # type: ignore[misc]
         _, error = caller.stream("http://localhost:9/")
         assert isinstance(error, ModelConnectionError)
 
@@ -124,24 +124,24 @@ def test_F_Y05_the_lookup_is_inside_the_connect_limit(
         return [address("127.0.0.1", port)]
 
     names("localhost", slow)
-    took: list[float] = []
+    durations: list[float] = []
 
     async def ask(caller: Caller) -> None:
-        began = time.monotonic()
+        start = time.monotonic()
         try:
             async with caller.open(
                 Request(url="http://localhost:9/", timeouts=Timeouts(connect=0.3))
             ):
                 pass
         finally:
-            took.append(time.monotonic() - began)
+            durations.append(time.monotonic() - start)
             done.set()
 
     caller = Caller(live(), blocking=blocking)
-    with pytest.raises(ModelTimeoutError) as caught:
+    with pytest.raises(ModelTimeoutError) as excinfo:
         caller.run(ask(caller))
-    assert caught.value.phase == "connect"
-    assert took[0] < 1.2
+    assert excinfo.value.phase == "connect"
+    assert durations[0] < 1.2
 
 
 def test_F_Y05_tls_is_inside_the_connect_limit(
@@ -153,13 +153,13 @@ def test_F_Y05_tls_is_inside_the_connect_limit(
     """A black hole, then a server that accepts and never agrees on TLS."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         names("localhost", lambda port: [address(*black_hole), address("127.0.0.1", port)])
-        began = time.monotonic()
+        start = time.monotonic()
         _, error = Caller(live(), blocking=blocking).stream(
             f"https://localhost:{silent.getsockname()[1]}/", timeouts=Timeouts(connect=0.8)
         )
     assert isinstance(error, ModelTimeoutError)
     assert error.phase == "connect"
-    assert time.monotonic() - began < 1.3
+    assert time.monotonic() - start < 1.3
 
 
 @pytest.mark.usefixtures("no_leaks")
@@ -183,7 +183,7 @@ def test_F_Y05_at_most_eight_lookups_wait(
         return await asyncio.gather(*(ask() for _ in range(20)))
 
     def resolvers() -> int:
-        return sum(one.name == "foldline-resolver" for one in threading.enumerate())
+        return sum(thread.name == "foldline-resolver" for thread in threading.enumerate())
 
     if blocking:
         with ThreadPoolExecutor(20) as threads:
@@ -223,7 +223,7 @@ def test_F_Y05_a_cancelled_race_frees_its_sockets(
 def test_families_take_turns() -> None:
     six = [address(f"::{n}", 1) for n in (1, 2, 3)]
     four = [address(f"127.0.0.{n}", 1) for n in (1,)]
-    order = [one[4][0] for one in interleave([*six, *four])]  # type: ignore[index, arg-type]
+    order = [address[4][0] for address in interleave([*six, *four])]  # type: ignore[index, arg-type]
     assert order == ["::1", "127.0.0.1", "::2", "::3"]
 
 
@@ -236,12 +236,12 @@ def test_F_Y19_the_system_watches_idle_connections(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """SO_KEEPALIVE is on, and begins to ask before middleboxes forget the connection."""
-    seen: set[tuple[int, int, int]] = set()
+    options: set[tuple[int, int, int]] = set()
     set_option = socket.socket.setsockopt
 
     class Watched(socket.socket):
         def setsockopt(self, *args: int) -> None:  # type: ignore[override]
-            seen.add(args)  # type: ignore[arg-type]
+            options.add(args)  # type: ignore[arg-type]
             set_option(self, *args)
 
     monkeypatch.setattr(socket, "socket", Watched)
@@ -249,9 +249,9 @@ def test_F_Y19_the_system_watches_idle_connections(
     caller = Caller(live(HttpOptions(ca=fault_server.ca_pem)), blocking=blocking)
     url = fault_server.https_url if wire == "https" else fault_server.url
     assert caller.read(url + "/ok") == (200, b"ok")
-    assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in seen
+    assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in options
     if hasattr(socket, "TCP_KEEPIDLE"):
-        assert any(option[1] == socket.TCP_KEEPIDLE and option[2] <= 60 for option in seen)
+        assert any(option[1] == socket.TCP_KEEPIDLE and option[2] <= 60 for option in options)
 
 
 def test_a_streamed_answer_survives_a_name_with_two_addresses(

@@ -42,10 +42,10 @@ def test_an_answer_is_read_whole(caller: Caller, fault_server: FaultServer) -> N
 def test_the_request_arrives_as_written(caller: Caller, fault_server: FaultServer) -> None:
     url = fault_server.script("/a", Answer(b"x"))
     caller.read(url + "?alt=sse", headers={"Authorization": "Bearer k"}, body=b'{"q": 1}')
-    (seen,) = fault_server.requests()
-    assert (seen.method, seen.target, seen.json()) == ("POST", "/a?alt=sse", {"q": 1})
-    assert seen.headers["authorization"] == "Bearer k"
-    assert seen.headers["accept-encoding"] == "identity"
+    (request,) = fault_server.requests()
+    assert (request.method, request.target, request.json()) == ("POST", "/a?alt=sse", {"q": 1})
+    assert request.headers["authorization"] == "Bearer k"
+    assert request.headers["accept-encoding"] == "identity"
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked", "close"])
@@ -177,8 +177,8 @@ def test_F_H08_a_redirect_to_the_same_origin_is_refused_too(
 def test_F_T11_gzip_is_undone(caller: Caller, fault_server: FaultServer) -> None:
     two = gzip.compress(b"one ") + gzip.compress(b"two")
     fault_server.script("/two", Answer(two, headers={"Content-Encoding": "GZIP"}))
-    for name, packed in (("/zlib", zlib.compress(TEXT)), ("/raw", zlib.compress(TEXT)[2:-4])):
-        fault_server.script(name, Answer(packed, headers={"Content-Encoding": "deflate"}))
+    for name, compressed in (("/zlib", zlib.compress(TEXT)), ("/raw", zlib.compress(TEXT)[2:-4])):
+        fault_server.script(name, Answer(compressed, headers={"Content-Encoding": "deflate"}))
     assert caller.read(fault_server.script("/a", gzip_answer(TEXT)))[1] == TEXT
     assert caller.read(fault_server.url + "/two")[1] == b"one two"
     assert caller.read(fault_server.url + "/zlib")[1] == TEXT

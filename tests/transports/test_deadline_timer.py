@@ -18,7 +18,7 @@ def on_a_loop(body: Callable[[], Any]) -> None:
     asyncio.run(asyncio.wait_for(body(), 20))
 
 
-async def waited(timer: DeadlineTimer, seconds: float) -> str:
+async def wait_for(timer: DeadlineTimer, seconds: float) -> str:
     waiting = asyncio.get_running_loop().create_future()
     timer.watch(waiting, seconds)
     try:
@@ -32,16 +32,16 @@ async def waited(timer: DeadlineTimer, seconds: float) -> str:
 
 def test_each_wait_ends_at_its_own_time():
     async def main() -> None:
-        timer, ended = DeadlineTimer(), []
+        timer, order = DeadlineTimer(), []
 
-        async def one(seconds: float) -> None:
-            assert await waited(timer, seconds) == "expired"
-            ended.append(seconds)
+        async def wait_once(seconds: float) -> None:
+            assert await wait_for(timer, seconds) == "expired"
+            order.append(seconds)
 
-        began = time.monotonic()
-        await asyncio.gather(*(one(seconds) for seconds in (0.2, 0.05, 0.1, 0.0)))
-        assert ended == [0.0, 0.05, 0.1, 0.2]
-        assert time.monotonic() - began >= 0.2
+        start = time.monotonic()
+        await asyncio.gather(*(wait_once(seconds) for seconds in (0.2, 0.05, 0.1, 0.0)))
+        assert order == [0.0, 0.05, 0.1, 0.2]
+        assert time.monotonic() - start >= 0.2
 
     on_a_loop(main)
 
@@ -74,7 +74,7 @@ def test_a_wait_that_is_over_is_not_told(how: str):
             waiting.set_result(None)
         else:
             waiting.cancel()
-        assert await waited(timer, 0.05) == "expired"
+        assert await wait_for(timer, 0.05) == "expired"
         assert waiting.done() == (how != "left")
         assert waiting.cancelled() or not waiting.done() or waiting.exception() is None
 
@@ -84,7 +84,7 @@ def test_a_wait_that_is_over_is_not_told(how: str):
 def test_closing_does_not_take_the_time_from_those_who_wait():
     async def main() -> None:
         timer = DeadlineTimer()
-        waiting = asyncio.ensure_future(waited(timer, 0.05))
+        waiting = asyncio.ensure_future(wait_for(timer, 0.05))
         await asyncio.sleep(0)
         timer.close()
         assert await waiting == "expired"

@@ -33,8 +33,8 @@ def test_F_H09_a_proxy_variable_is_obeyed_by_default(
     proxy = fault_server.other_url
     monkeypatch.setenv(name, proxy if has_scheme else proxy.removeprefix("http://"))
     Caller(live(), blocking=blocking).read("http://model.example/ok")
-    (seen,) = fault_server.requests()
-    assert (seen.port, seen.target) == ("other", "http://model.example/ok")
+    (request,) = fault_server.requests()
+    assert (request.port, request.target) == ("other", "http://model.example/ok")
 
 
 def test_F_H09_https_goes_through_its_own_variable(
@@ -66,9 +66,9 @@ def test_F_H09_the_environment_can_be_turned_off(
     caller.read(fault_server.url + "/ok")
     _, error = caller.stream(fault_server.https_url + "/ok")
     assert isinstance(error, ModelConnectionError)
-    (seen,) = fault_server.requests()
-    assert (seen.port, seen.target) == ("http", "/ok")
-    assert "authorization" not in seen.headers
+    (request,) = fault_server.requests()
+    assert (request.port, request.target) == ("http", "/ok")
+    assert "authorization" not in request.headers
 
 
 @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
@@ -106,7 +106,7 @@ def canonical(subject: object) -> bytes:
     parts = b""
     for attribute in subject:  # type: ignore[attr-defined]
         text = " ".join(attribute.value.lower().split()).encode()
-        numbers = [int(one) for one in attribute.oid.dotted_string.split(".")]
+        numbers = [int(number) for number in attribute.oid.dotted_string.split(".")]
         oid = bytes([numbers[0] * 40 + numbers[1], *numbers[2:]])
         pair = wrapped(0x06, oid) + wrapped(0x0C, text)
         parts += wrapped(0x31, wrapped(0x30, pair))
@@ -166,7 +166,7 @@ def test_the_shared_transport_obeys_the_environment_of_the_moment(
     monkeypatch.setenv("HTTP_PROXY", fault_server.other_url)
     caller.read("http://model.example/ok")
     caller.transport.close()
-    assert [seen.port for seen in fault_server.requests()] == ["http", "other"]
+    assert [request.port for request in fault_server.requests()] == ["http", "other"]
 
 
 @pytest.mark.parametrize(

@@ -89,12 +89,12 @@ def test_F_Y10_an_untrusted_certificate_is_not_retried(
     model = ChatOpenAI(
         model="m", base_url=fault_server.https_url, api_key="k", transport=live(), max_retries=3
     )
-    with pytest.raises(ModelConnectionError) as caught:
+    with pytest.raises(ModelConnectionError) as excinfo:
         call.invoke(model, "Hi")
-    assert not caught.value.is_retryable
-    assert caught.value.attempts == 1
-    assert "HttpOptions(ca=" in str(caught.value)
-    assert "SSL_CERT_FILE" in str(caught.value)
+    assert not excinfo.value.is_retryable
+    assert excinfo.value.attempts == 1
+    assert "HttpOptions(ca=" in str(excinfo.value)
+    assert "SSL_CERT_FILE" in str(excinfo.value)
 
 
 def test_F_Y10_a_certificate_of_another_name_is_not_retried(
@@ -161,6 +161,6 @@ def test_F_Y11_the_key_is_masked_in_malformed_http(
         assert live.kind == "httpx"  # type: ignore[attr-defined]
         return
     assert isinstance(error, FoldlineError)
-    shown = everything_shown(error)
+    text = everything_shown(error)
     for part in (KEY, KEY.lower(), KEY[:20], KEY.lower()[:20]):
-        assert part not in shown
+        assert part not in text

@@ -31,7 +31,7 @@ CHUNKED = (
 
 def read(wire: bytes, cuts: list[int], method: str = "POST") -> tuple[ResponseReader, bytes]:
     reader, body = ResponseReader(method, 64 * 1024), b""
-    edges = [0, *sorted(cut % (len(wire) + 1) for cut in cuts), len(wire)]
+    edges = [0, *sorted(place % (len(wire) + 1) for place in cuts), len(wire)]
     for start, end in itertools.pairwise(edges):
         if start != end:
             body += reader.feed(wire[start:end])
@@ -61,10 +61,10 @@ def test_any_body_of_a_known_length_comes_through(data: bytes, cuts: list[int]) 
 def test_F_T03_the_part_of_a_cut_chunk_is_given(pieces: list[bytes], at: int) -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     wire = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
-    cut = wire[: at % len(wire)]
-    reader, body = read(head + cut, [])
+    prefix = wire[: at % len(wire)]
+    reader, body = read(head + prefix, [])
     assert b"".join(pieces).startswith(body)
-    assert len(body) >= len(cut) - 6 * len(pieces) - 5
+    assert len(body) >= len(prefix) - 6 * len(pieces) - 5
     with pytest.raises(CutShort):
         reader.end()
 
@@ -166,14 +166,14 @@ def test_a_request_is_written_for_a_server_and_for_a_proxy() -> None:
 )
 def test_F_U08_a_header_made_to_be_slow_is_not(line: bytes):
     reader = ResponseReader("POST", 64 * 1024)
-    began = time.process_time()
+    start = time.process_time()
     with contextlib.suppress(BadHttp):
         reader.feed(b"HTTP/1.1 200 OK\r\n" + line + b"\r\n\r\n")
-    assert time.process_time() - began < 0.5
+    assert time.process_time() - start < 0.5
 
 
 def test_a_line_that_came_before_says_the_same_again_and_no_more_are_kept_than_said(monkeypatch):
-    monkeypatch.setattr(_http1, "PARSED_LINES", known := {})
+    monkeypatch.setattr(_http1, "PARSED_LINES", known_lines := {})
     answer = b"HTTP/1.1 200 OK\r\nX-A:  one \r\nSet-Cookie: secret\r\nX-Long: %b\r\n\r\n" % (
         b"l" * 200
     )
@@ -183,11 +183,11 @@ def test_a_line_that_came_before_says_the_same_again_and_no_more_are_kept_than_s
 
     expected = [("x-a", "one"), ("set-cookie", "secret"), ("x-long", "l" * 200)]
     assert [reader.headers for reader in readers] == [expected, expected]
-    assert known == {"X-A:  one ": ("x-a", "one")}  # no secret, nothing long
+    assert known_lines == {"X-A:  one ": ("x-a", "one")}  # no secret, nothing long
 
     for place in range(_http1.MAX_CACHED_LINES + 10):
         ResponseReader("POST", 4096).feed(b"HTTP/1.1 200 OK\r\nX-Id: %d\r\n\r\n" % place)
-    assert len(known) <= _http1.MAX_CACHED_LINES
+    assert len(known_lines) <= _http1.MAX_CACHED_LINES
 
 
 LF_ANSWERS = [

@@ -44,8 +44,8 @@ def test_an_answer_over_http2(http2: Transport, blocking: bool, fault_server: Fa
     )
     caller = Caller(http2, blocking=blocking)
     assert caller.read(fault_server.http2_url + "/a", body=b'{"q": 1}') == (200, b"hello world")
-    (seen,) = fault_server.requests()
-    assert (seen.port, seen.json()) == ("http2", {"q": 1})
+    (request,) = fault_server.requests()
+    assert (request.port, request.json()) == ("http2", {"q": 1})
 
 
 def test_many_calls_share_one_connection(http2: Transport, fault_server: FaultServer) -> None:
@@ -60,7 +60,7 @@ def test_many_calls_share_one_connection(http2: Transport, fault_server: FaultSe
         ]
 
     assert asyncio.run(body()) == [b"xy"] * 21
-    assert len({seen.connection for seen in fault_server.requests()}) == 1
+    assert len({request.connection for request in fault_server.requests()}) == 1
 
 
 def test_a_blocking_call_after_another_uses_its_connection(
@@ -68,7 +68,7 @@ def test_a_blocking_call_after_another_uses_its_connection(
 ) -> None:
     for _ in range(3):
         assert drive(read(http2, fault_server.http2_url + "/ok", blocking=True)) == b"ok"
-    assert len({seen.connection for seen in fault_server.requests()}) == 1
+    assert len({request.connection for request in fault_server.requests()}) == 1
 
 
 def test_more_blocking_calls_than_slots_wait_for_one_another(fault_server: FaultServer) -> None:
@@ -80,7 +80,7 @@ def test_more_blocking_calls_than_slots_wait_for_one_another(fault_server: Fault
         answers = threads.map(lambda _: drive(read(transport, url, blocking=True)), range(24))
         assert set(answers) == {b"xy"}
     transport.close()
-    assert len({seen.connection for seen in fault_server.requests()}) <= 2
+    assert len({request.connection for request in fault_server.requests()}) <= 2
 
 
 def test_each_call_keeps_its_own_clock(
@@ -92,13 +92,13 @@ def test_each_call_keeps_its_own_clock(
     limits = {"/stalled": 0.2, "/slow": 5.0}
 
     async def timed(path: str) -> tuple[object, float]:
-        began = time.monotonic()
+        start = time.monotonic()
         url = fault_server.http2_url + path
         try:
             outcome: object = await read(http2, url, blocking=blocking, idle=limits[path])
         except ModelTimeoutError as error:
             outcome = error.phase
-        return outcome, time.monotonic() - began
+        return outcome, time.monotonic() - start
 
     async def together() -> list[tuple[object, float]]:
         await read(http2, fault_server.http2_url + "/ok", blocking=False)
@@ -107,10 +107,10 @@ def test_each_call_keeps_its_own_clock(
     for paths in (["/slow", "/stalled"], ["/stalled", "/slow"]):
         if blocking:
             with ThreadPoolExecutor(2) as threads:
-                found = [*threads.map(lambda path: drive(timed(path)), paths)]
+                results = [*threads.map(lambda path: drive(timed(path)), paths)]
         else:
-            found = asyncio.run(together())
-        outcomes = dict(zip(paths, found, strict=True))
+            results = asyncio.run(together())
+        outcomes = dict(zip(paths, results, strict=True))
         assert outcomes["/slow"][0] == b"xy"
         assert outcomes["/stalled"][0] == "idle"
         assert outcomes["/stalled"][1] < 0.5
@@ -135,10 +135,10 @@ def test_the_server_learns_that_a_call_was_left_early(
                     break
         except ModelTimeoutError:
             assert answer is not STALLED
-        left = fault_server.wait_for_open(0)
+        open_count = fault_server.wait_for_open(0)
         url = fault_server.http2_url + "/ok"
         assert await read(http2, url, blocking=blocking) == b"ok"
-        return left
+        return open_count
 
     assert Caller(http2, blocking=blocking).run(body()) == 0
 
@@ -161,8 +161,8 @@ def test_a_call_left_early_does_not_disturb_the_others(
         with pytest.raises(asyncio.CancelledError):
             await stalled
         after = await read(http2, base + "/ok", blocking=False)
-        finished = await slow
-        return after, finished, await asyncio.to_thread(fault_server.wait_for_open, 1)
+        answer = await slow
+        return after, answer, await asyncio.to_thread(fault_server.wait_for_open, 1)
 
     assert asyncio.run(body()) == (b"ok", b"xy", 1)
     first, slow, stalled, after = fault_server.requests()

@@ -161,7 +161,7 @@ def test_F_C03_cancelled_after_any_number_of_steps_the_pool_still_works(
             return await response.read()
 
     async def body() -> None:
-        lost = 0
+        lost_count = 0
         for steps in range(40):
             task = asyncio.create_task(read())
             for _ in range(steps):
@@ -169,9 +169,9 @@ def test_F_C03_cancelled_after_any_number_of_steps_the_pool_still_works(
             was_done = task.done()
             task.cancel()
             done, _ = await asyncio.wait([task], timeout=2)
-            lost += not done or (not was_done and not task.cancelled())
+            lost_count += not done or (not was_done and not task.cancelled())
             assert await read() == b"abc"
-        assert lost == 0
+        assert lost_count == 0
         assert len(asyncio.all_tasks()) == 1
 
     asyncio.run(body())
@@ -192,15 +192,15 @@ def test_F_C03_cancelled_at_every_step_no_socket_is_forgotten(
             await response.read()
 
     async def body() -> int:
-        lost = 0
+        lost_count = 0
         for steps in [*range(60)] * 3:
             task = asyncio.create_task(read())
             for _ in range(steps):
                 await asyncio.sleep(0)
             task.cancel()
             await asyncio.wait([task], timeout=2)
-            lost += not task.cancelled()
-        return lost
+            lost_count += not task.cancelled()
+        return lost_count
 
     before = sockets()
     assert asyncio.run(body()) == 0

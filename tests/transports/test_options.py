@@ -84,17 +84,19 @@ def test_extra_headers_go_with_every_request_and_give_way(
         live(HttpOptions(headers={"X-Team": "foldline", "X-Tag": "a"})), blocking=blocking
     )
     caller.read(fault_server.url + "/ok", headers={"x-tag": "b"})
-    (seen,) = fault_server.requests()
-    assert (seen.headers["x-team"], seen.headers["x-tag"]) == ("foldline", "b")
+    (request,) = fault_server.requests()
+    assert (request.headers["x-team"], request.headers["x-tag"]) == ("foldline", "b")
 
 
 def test_a_proxy_carries_http(live: Make, blocking: bool, fault_server: FaultServer) -> None:
     proxy = fault_server.other_url.replace("http://", "http://ann:p%40ss@")
     caller = Caller(live(HttpOptions(proxy=proxy)), blocking=blocking)
     assert caller.read("http://model.example/echo")[0] == 200
-    (seen,) = fault_server.requests()
-    assert (seen.port, seen.target) == ("other", "http://model.example/echo")
-    assert seen.headers["proxy-authorization"] == "Basic " + base64.b64encode(b"ann:p@ss").decode()
+    (request,) = fault_server.requests()
+    assert (request.port, request.target) == ("other", "http://model.example/echo")
+    assert (
+        request.headers["proxy-authorization"] == "Basic " + base64.b64encode(b"ann:p@ss").decode()
+    )
 
 
 def test_a_proxy_tunnels_https_and_sees_no_key(
@@ -247,9 +249,9 @@ def test_the_options_choose_the_transport(options: HttpOptions, kind: type) -> N
 
 @pytest.mark.parametrize("proxy", ["ftp://ann:secret@h", "socks4://h:1", "h:3128", "https://"])
 def test_a_proxy_that_nothing_speaks_to_is_a_mistake(proxy: str) -> None:
-    with pytest.raises(UsageError, match="socks5://") as caught:
+    with pytest.raises(UsageError, match="socks5://") as excinfo:
         transport_for(HttpOptions(proxy=proxy))
-    assert "secret" not in str(caught.value)
+    assert "secret" not in str(excinfo.value)
 
 
 @pytest.mark.parametrize(
@@ -263,9 +265,9 @@ def test_httpx2_without_its_own_extras_is_not_enough(
     monkeypatch.setattr(
         "foldline.transports.httpx.find_spec", lambda name: None if name == package else name
     )
-    with pytest.raises(MissingExtraError, match=package) as caught:
+    with pytest.raises(MissingExtraError, match=package) as excinfo:
         transport_for(options)
-    assert 'pip install "foldline[httpx]"' in str(caught.value)
+    assert 'pip install "foldline[httpx]"' in str(excinfo.value)
 
 
 def test_a_proxy_that_refuses_the_tunnel(

@@ -92,13 +92,13 @@ def test_F_Y07_a_request_that_the_server_may_have_read_is_not_sent_again(
 
     async def body(url: str) -> None:
         for text in (b"1", b"2"):
-            sent = Request(url=url, body=text, timeouts=QUICK)
-            async with transport.open(sent, blocking=blocking) as response:
+            request = Request(url=url, body=text, timeouts=QUICK)
+            async with transport.open(request, blocking=blocking) as response:
                 assert await response.read() == b"x"
 
-    with serving(server) as url, pytest.raises(ModelConnectionError) as caught:
+    with serving(server) as url, pytest.raises(ModelConnectionError) as excinfo:
         caller.run(body(url))
-    assert caught.value.is_retryable
+    assert excinfo.value.is_retryable
     assert server.bodies == [b"1", b"2"]
 
 
@@ -137,8 +137,8 @@ def test_F_H07_a_close_that_waits_in_the_socket_is_seen_before_sending(blocking:
     async def body(url: str) -> list[bytes]:
         bodies = []
         for _ in range(3):
-            sent = Request(url=url, body=b"{}", timeouts=QUICK)
-            async with transport.open(sent, blocking=blocking) as response:
+            request = Request(url=url, body=b"{}", timeouts=QUICK)
+            async with transport.open(request, blocking=blocking) as response:
                 bodies.append(await response.read())
             time.sleep(0.05)
         if not blocking:
@@ -168,8 +168,8 @@ def test_F_H07_a_connection_is_not_kept_longer_than_the_server_promises(blocking
 
     async def body(url: str) -> None:
         for pause in (0.0, 0.9, 0.0):
-            sent = Request(url=url, body=b"{}", timeouts=QUICK)
-            async with transport.open(sent, blocking=blocking) as response:
+            request = Request(url=url, body=b"{}", timeouts=QUICK)
+            async with transport.open(request, blocking=blocking) as response:
                 await response.read()
             time.sleep(pause)
         if not blocking:
@@ -239,9 +239,9 @@ def test_F_Y06_a_server_that_stops_reading_and_stays_is_answered(blocking: bool,
     with serving(server) as url:
         url = url.replace("http:", f"{wire}:")
         for _ in range(2):
-            began = time.monotonic()
+            start = time.monotonic()
             assert status_of(caller, url, b"x" * (10 << 20)) == 413
-            assert time.monotonic() - began < 3
+            assert time.monotonic() - start < 3
         transport.close()
     assert server.connections == 2
     for connection in server.open:
@@ -255,10 +255,10 @@ def test_F_Y06_a_model_raises_the_status_and_sends_nothing_again(
     with serving(server) as url:
         transport = NativeTransport()
         model = ChatOpenAI(model="m", base_url=url, api_key="k", transport=transport)
-        with pytest.raises(ModelStatusError) as caught:
+        with pytest.raises(ModelStatusError) as excinfo:
             call.invoke(model, "x" * (10 << 20))
         transport.close()
-    assert caught.value.status == 413
+    assert excinfo.value.status == 413
     assert server.connections == 1
 
 
@@ -273,15 +273,15 @@ def test_a_large_body_arrives_whole(live: Make, blocking: bool, fault_server: Fa
 
 
 def test_a_server_that_reads_nothing_runs_into_the_clock(live: Make, blocking: bool) -> None:
-    taken: list[socket.socket] = []
+    connections: list[socket.socket] = []
 
     def serve(listener: socket.socket) -> None:
-        taken.append(listener.accept()[0])
+        connections.append(listener.accept()[0])
 
     caller = Caller(live(), blocking=blocking)
     with serving(serve) as url:
         _, error = caller.stream(url, body=b"x" * (20 << 20), timeouts=Timeouts(first_byte=0.4))
-        taken[0].close()
+        connections[0].close()
     assert isinstance(error, ModelTimeoutError)
     assert error.phase == "first_byte"
 

@@ -76,11 +76,11 @@ def test_odd_but_plain_names_work_as_in_langchain(name):
 
 
 def test_a_missing_value_is_named_and_is_a_key_error():
-    with pytest.raises(KeyError) as caught:
+    with pytest.raises(KeyError) as excinfo:
         formatter.format("{a} {b}", a=1)
 
-    assert isinstance(caught.value, MissingVariableError)
-    assert str(caught.value) == "template '{a} {b}': no value for 'b'; given were ['a']"
+    assert isinstance(excinfo.value, MissingVariableError)
+    assert str(excinfo.value) == "template '{a} {b}': no value for 'b'; given were ['a']"
 
 
 def test_positional_values_are_refused():

@@ -156,11 +156,11 @@ FUNCTIONS = {
 def test_says_what_langchain_says(recorded):
     case, function, strict = recorded.split("/")
 
-    said = FUNCTIONS[function](
+    schema = FUNCTIONS[function](
         CASES[case], strict={"None": None, "True": True, "False": False}[strict]
     )
 
-    assert json.loads(json.dumps(said)) == RECORDED[recorded]
+    assert json.loads(json.dumps(schema)) == RECORDED[recorded]
 
 
 def parameters(function):
@@ -350,10 +350,10 @@ def test_a_docstring_that_describes_what_is_not_there_is_refused():
         convert_to_openai_function(wrong)
 
 
-@pytest.mark.parametrize("given", [3, {"x": 1}, None, []])
-def test_what_is_no_function_is_refused_with_what_to_pass(given):
+@pytest.mark.parametrize("value", [3, {"x": 1}, None, []])
+def test_what_is_no_function_is_refused_with_what_to_pass(value):
     with pytest.raises(UsageError, match="pass a function"):
-        convert_to_openai_function(given)
+        convert_to_openai_function(value)
 
 
 def test_a_schema_without_a_title_is_refused_because_the_title_is_the_name():
@@ -372,9 +372,11 @@ def test_a_method_taken_from_its_class_does_not_ask_the_model_for_self():
             """Open."""
             return day
 
-    described = [convert_to_openai_function(one) for one in (Shop.sell, Shop.open, Shop().sell)]
+    functions = [
+        convert_to_openai_function(method) for method in (Shop.sell, Shop.open, Shop().sell)
+    ]
 
-    assert [list(one["parameters"]["properties"]) for one in described] == [
+    assert [list(function["parameters"]["properties"]) for function in functions] == [
         ["item"],
         ["day"],
         ["item"],

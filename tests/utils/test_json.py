@@ -83,11 +83,11 @@ def test_strict_and_wire_read_what_json_writes(value, ascii_only, indent):
     ],
 )
 def test_F_U04_strict_says_what_and_where(text, reason, position):
-    with pytest.raises(JsonError) as caught:
+    with pytest.raises(JsonError) as excinfo:
         parse_strict(text)
 
-    assert (caught.value.reason, caught.value.position) == (reason, position)
-    assert isinstance(caught.value, FoldlineError | ValueError | json.JSONDecodeError)
+    assert (excinfo.value.reason, excinfo.value.position) == (reason, position)
+    assert isinstance(excinfo.value, FoldlineError | ValueError | json.JSONDecodeError)
 
 
 def test_F_U04_big_integers_are_exact():
@@ -226,12 +226,12 @@ def test_every_prefix_is_read_the_same_at_once_and_in_slices(value, data):
 
 
 @given(st.text(st.sampled_from('[]{}",:1a\\u0d8 .-etrue\n')), st.integers(0, 20))
-def test_any_text_in_any_slices_gives_the_same_value_and_error(text, cut):
-    whole, cut_up = read([text]), read([text[:cut], text[cut:]])
+def test_any_text_in_any_slices_gives_the_same_value_and_error(text, place):
+    whole_reading, cut_up = read([text]), read([text[:place], text[place:]])
 
-    assert cut_up.value() == whole.value()
-    assert str(cut_up.error) == str(whole.error)
-    assert cut_up.is_complete == whole.is_complete
+    assert cut_up.value() == whole_reading.value()
+    assert str(cut_up.error) == str(whole_reading.error)
+    assert cut_up.is_complete == whole_reading.is_complete
 
 
 @contextlib.contextmanager
@@ -293,11 +293,11 @@ def test_a_number_that_never_ends_is_refused():
 
 def seconds_for(deltas: int) -> float:
     text = '{"a": "' + "x" * (40 * deltas) + '"}'
-    parser, began = PartialJson(), time.perf_counter()
-    for start in range(0, len(text), 40):
-        parser.feed(text[start : start + 40])
+    parser, start = PartialJson(), time.perf_counter()
+    for place in range(0, len(text), 40):
+        parser.feed(text[place : place + 40])
     assert parser.is_complete
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
 def test_F_U07_time_is_linear_in_the_deltas():
@@ -330,10 +330,10 @@ HOSTILE = {
 
 
 def cpu_seconds(function, text) -> float:
-    began = time.process_time()
+    start = time.process_time()
     with contextlib.suppress(JsonError):
         function(text)
-    return time.process_time() - began
+    return time.process_time() - start
 
 
 @pytest.mark.slow
@@ -400,9 +400,9 @@ def test_expected_keys_are_checked():
         ('{"b": 1}', "the key 'a'"),
         ("zz", "invalid JSON object"),
     ):
-        with pytest.raises(OutputParserException, match=reason) as caught:
+        with pytest.raises(OutputParserException, match=reason) as excinfo:
             parse_and_check_json_markdown(text, ["a"])
-        assert caught.value.llm_output == text
+        assert excinfo.value.llm_output == text
 
 
 @pytest.mark.parametrize(
@@ -477,9 +477,9 @@ def test_F_S08_a_pair_split_over_deltas_is_joined(text, data):
         halves[i : i + 2].decode("utf-16-le", "surrogatepass") for i in range(0, len(halves), 2)
     ]
     joiner = SurrogateJoiner()
-    said = "".join(map(joiner.feed, units)) + joiner.end()
+    joined_text = "".join(map(joiner.feed, units)) + joiner.end()
 
-    assert said == text
+    assert joined_text == text
     assert mend_surrogates("".join(units)) == text
 
 

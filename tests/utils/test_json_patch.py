@@ -56,9 +56,9 @@ def test_a_patch_turns_one_value_into_the_other(old: Any, new: Any):
 def test_a_patch_of_a_value_inside_a_document_gives_the_new_value(old: Any, new: Any):
     state = {"x": old}
 
-    patched = apply_patch(state, make_patch(old, new, "/x"))
+    new_state = apply_patch(state, make_patch(old, new, "/x"))
 
-    assert typed(patched) == {"x": typed(new)}
+    assert typed(new_state) == {"x": typed(new)}
     assert state == {"x": old}
 
 

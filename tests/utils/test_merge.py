@@ -8,7 +8,7 @@ from foldline.utils.merge import merge_dicts, merge_lists, merge_obj
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "merged"),
+    ("left", "right", "expected"),
     [
         ({"a": "x"}, {"a": "y"}, {"a": "xy"}),
         ({"a": None}, {"a": 1}, {"a": 1}),
@@ -25,8 +25,8 @@ from foldline.utils.merge import merge_dicts, merge_lists, merge_obj
         ),
     ],
 )
-def test_dicts_merge_as_in_langchain(left, right, merged):
-    assert merge_dicts(left, right) == merged
+def test_dicts_merge_as_in_langchain(left, right, expected):
+    assert merge_dicts(left, right) == expected
 
 
 def test_identities_keep_their_first_value_and_numbers_take_the_newest():
@@ -80,8 +80,10 @@ PIECES = st.fixed_dictionaries(
 
 
 @given(PIECES, PIECES, PIECES)
-def test_merging_is_associative(one, two, three):
-    assert merge_dicts(merge_dicts(one, two), three) == merge_dicts(one, merge_dicts(two, three))
+def test_merging_is_associative(first, two, three):
+    assert merge_dicts(merge_dicts(first, two), three) == merge_dicts(
+        first, merge_dicts(two, three)
+    )
 
 
 def test_what_is_merged_is_not_changed():

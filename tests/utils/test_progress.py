@@ -26,13 +26,13 @@ class Screen(io.StringIO):
 
 
 def test_a_function_is_told_of_every_step():
-    told = []
+    steps = []
 
-    with Progress(3, "x", show=lambda done, total: told.append((done, total))) as progress:
+    with Progress(3, "x", show=lambda done, total: steps.append((done, total))) as progress:
         progress.advance()
         progress.advance(2)
 
-    assert told == [(0, 3), (1, 3), (3, 3)]
+    assert steps == [(0, 3), (1, 3), (3, 3)]
 
 
 def test_lines_come_now_and_then_and_at_the_end():
@@ -94,7 +94,7 @@ def test_a_terminal_without_rich_gets_lines(monkeypatch):
 
 
 def test_a_notebook_gets_a_widget(monkeypatch):
-    shown = []
+    displayed_widgets = []
     bar = SimpleNamespace(value=0, max=1, bar_style="")
     ipython, display, widgets = (
         ModuleType("IPython"),
@@ -102,7 +102,7 @@ def test_a_notebook_gets_a_widget(monkeypatch):
         ModuleType("ipywidgets"),
     )
     ipython.get_ipython = lambda: type("ZMQInteractiveShell", (), {})()  # type: ignore[attr-defined]
-    display.display = shown.append  # type: ignore[attr-defined]
+    display.display = displayed_widgets.append  # type: ignore[attr-defined]
     widgets.IntProgress = lambda **options: bar  # type: ignore[attr-defined]
     widgets.Label = lambda text: SimpleNamespace(value=text)  # type: ignore[attr-defined]
     widgets.HBox = list  # type: ignore[attr-defined]
@@ -114,7 +114,7 @@ def test_a_notebook_gets_a_widget(monkeypatch):
         progress.advance(2)
 
     assert (bar.max, bar.value, bar.bar_style) == (2, 2, "success")
-    assert len(shown) == 1
+    assert len(displayed_widgets) == 1
 
 
 def test_a_stream_that_goes_away_does_not_fail_the_work():

@@ -33,10 +33,10 @@ MIXINS = {"LLMManagerMixin", "ChainManagerMixin", "ToolManagerMixin", "Retriever
 
 def test_no_public_class_is_shown_by_its_address():
     bare = set()
-    for found in pkgutil.walk_packages(foldline.__path__, "foldline."):
-        if "._" in found.name or not (found.ispkg or found.name.count(".") == 1):
+    for module_info in pkgutil.walk_packages(foldline.__path__, "foldline."):
+        if "._" in module_info.name or not (module_info.ispkg or module_info.name.count(".") == 1):
             continue
-        module = importlib.import_module(found.name)
+        module = importlib.import_module(module_info.name)
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
             is_protocol = getattr(value, "_is_protocol", False) or inspect.isabstract(value)
@@ -61,7 +61,7 @@ def compiled() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "expected"),
     [
         (InMemoryRateLimiter(requests_per_second=5), "InMemoryRateLimiter(requests_per_second=5)"),
         (InMemoryCache(maxsize=3), "InMemoryCache(maxsize=3)"),
@@ -79,8 +79,8 @@ def compiled() -> Any:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_an_object_says_what_it_is(value: object, shown: str):
-    assert repr(value) == shown
+def test_an_object_says_what_it_is(value: object, expected: str):
+    assert repr(value) == expected
 
 
 def test_a_path_and_the_size_of_pieces_are_shown(tmp_path: Path):

@@ -70,8 +70,8 @@ def test_batches():
     assert list(iter.batch_iterate(None, range(5))) == [[0, 1, 2, 3, 4]]
     with pytest.raises(ValueError, match="at least one"):
         list(iter.batch_iterate(0, range(5)))
-    one, other = iter.safetee(range(2))
-    assert list(one) == list(other) == [0, 1]
+    first, other = iter.safetee(range(2))
+    assert list(first) == list(other) == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -139,10 +139,10 @@ def test_pydantic_under_langchains_names():
 
 
 def test_models_are_made():
-    made = pydantic.create_model("Made", "somewhere", schema=(int, 3), copy=(str, "x"))
+    model = pydantic.create_model("Made", "somewhere", schema=(int, 3), copy=(str, "x"))
 
-    assert made(schema=4).model_dump() == {"schema": 4, "copy": "x"}
-    assert (made.__name__, made.__module__) == ("Made", "somewhere")
+    assert model(schema=4).model_dump() == {"schema": 4, "copy": "x"}
+    assert (model.__name__, model.__module__) == ("Made", "somewhere")
     root = pydantic.create_model("Root", __root__=list[int])
     assert root.model_validate(["1"]).root == [1]
     assert root.__name__ == "Root"
@@ -213,7 +213,7 @@ def test_ids_are_version_7_unique_and_in_order():
 
     assert ids == sorted(ids)
     assert len(set(ids)) == len(ids)
-    assert {(one.version, one.variant) for one in ids} == {(7, uuid.RFC_4122)}
+    assert {(uuid.version, uuid.variant) for uuid in ids} == {(7, uuid.RFC_4122)}
     assert uuid7(1_700_000_000_123_000_000).int >> 80 == 1_700_000_000_123
     texts = [new_id() for _ in range(1000)]
     assert texts == sorted(texts)
@@ -222,11 +222,11 @@ def test_ids_are_version_7_unique_and_in_order():
 
 @given(st.lists(st.binary(max_size=10), max_size=6), st.data())
 def test_slices_of_base64_are_joined_whether_cut_or_encoded_one_by_one(pieces, data):
-    whole = base64.b64encode(b"".join(pieces)).decode()
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=4)))
-    cut = [whole[start:end] for start, end in pairwise([0, *cuts, len(whole)])]
+    encoded = base64.b64encode(b"".join(pieces)).decode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(encoded)), max_size=4)))
+    cut_slices = [encoded[start:end] for start, end in pairwise([0, *cuts, len(encoded)])]
     one_by_one = [base64.b64encode(piece).decode() for piece in pieces]
-    for slices in (cut, one_by_one):
+    for slices in (cut_slices, one_by_one):
         joiner = Base64Joiner()
 
-        assert "".join([*(joiner.feed(one) for one in slices), joiner.end()]) == whole
+        assert "".join([*(joiner.feed(piece) for piece in slices), joiner.end()]) == encoded

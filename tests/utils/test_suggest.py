@@ -23,7 +23,7 @@ KNOWN = ["temperature", "top_p", "top_k", "stop", "n", "tools"]
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("name", "expected"),
     [
         ("temprature", "temperature"),  # one left out
         ("tempertaure", "temperature"),  # two swapped
@@ -36,8 +36,8 @@ KNOWN = ["temperature", "top_p", "top_k", "stop", "n", "tools"]
         ("x" * 1000, None),
     ],
 )
-def test_the_nearest_known_name_is_found(written: str, meant: str | None):
-    assert nearest(written, KNOWN) == meant
+def test_the_nearest_known_name_is_found(name: str, expected: str | None):
+    assert nearest(name, KNOWN) == expected
 
 
 @given(st.text(alphabet="abcdef_", min_size=5, max_size=20), st.data())
@@ -60,9 +60,9 @@ def test_an_option_of_a_call_is_warned_of_once(method: str):
         with pytest.raises(ModelConnectionError):
             list(getattr(openai(), method)("hi", **{typo: 0}))
 
-    with pytest.warns(UserWarning, match="did you mean 'temperature'") as caught:
+    with pytest.warns(UserWarning, match="did you mean 'temperature'") as warning_records:
         call()
-    assert caught[0].filename == __file__
+    assert warning_records[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         call()
@@ -77,10 +77,10 @@ def test_a_bound_option_is_warned_of():
 
 
 def test_a_field_of_a_constructor_is_warned_of_where_it_is_written():
-    with pytest.warns(UserWarning, match="did you mean 'temperature'") as caught:
+    with pytest.warns(UserWarning, match="did you mean 'temperature'") as warning_records:
         ChatOpenAI(model="m", api_key="k", temprature=0)
 
-    assert caught[0].filename == __file__
+    assert warning_records[0].filename == __file__
 
 
 def test_a_key_of_the_config_is_warned_of_in_every_runnable():
@@ -102,10 +102,10 @@ def test_the_keyword_config_is_known_to_be_meant():
         ChatPromptTemplate([("human", "hi")]).invoke({}, confg={"tags": ["a"]})
 
 
-@pytest.mark.parametrize("one", ["abc", b"abc", {"q": "abc"}, HumanMessage("abc")])
-def test_one_input_is_no_batch(call: Any, one: Any):
+@pytest.mark.parametrize("single_input", ["abc", b"abc", {"q": "abc"}, HumanMessage("abc")])
+def test_one_input_is_no_batch(call: Any, single_input: Any):
     with pytest.raises(UsageError, match=r"batch takes a list of inputs"):
-        call.batch(FakeListChatModel(responses=["x"]), one)
+        call.batch(FakeListChatModel(responses=["x"]), single_input)
 
 
 def test_one_input_is_no_batch_as_completed():

@@ -58,10 +58,10 @@ Make = Callable[..., VectorStore]
 @pytest.fixture(params=["memory", "sqlite", "postgres", "pgvector"])
 def make(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[Make]:
     """Make empty stores of one kind; those made by one test share nothing with another test's."""
-    opened: list[Any] = []
+    stores: list[Any] = []
     kind, name = request.param, f"test {uuid4()}"
 
-    def made(embedding: Embeddings, collection: str = "one") -> VectorStore:
+    def make_store(embedding: Embeddings, collection: str = "one") -> VectorStore:
         if kind == "memory":
             return InMemoryVectorStore(embedding)
         if kind == "sqlite":
@@ -72,11 +72,11 @@ def make(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[Make]:
             )
             store = PostgresVectorStore(embedding, server.url, collection=f"{name} {collection}")
             assert store.has_pgvector is (kind == "pgvector")
-        opened.append(store)
+        stores.append(store)
         return store
 
-    yield made
-    for store in opened:
+    yield make_store
+    for store in stores:
         store.close()
 
 

@@ -27,19 +27,19 @@ class ByTexts(VectorStore):
         return names
 
     def similarity_search(self, query, k=4, **kwargs):
-        return [one for one in self.rows.values() if query in one.page_content][:k]
+        return [document for document in self.rows.values() if query in document.page_content][:k]
 
     def similarity_search_with_score(self, query, k=4, **kwargs):
-        return [(one, 0.25) for one in self.similarity_search(query, k)]
+        return [(document, 0.25) for document in self.similarity_search(query, k)]
 
     def _select_relevance_score_fn(self):
         return self._cosine_relevance_score_fn
 
     @classmethod
     def from_texts(cls, texts, embedding, metadatas=None, **kwargs):
-        made = cls()
-        made.add_texts(texts, metadatas, **kwargs)
-        return made
+        store = cls()
+        store.add_texts(texts, metadatas, **kwargs)
+        return store
 
 
 class ByDocuments(ByTexts):
@@ -57,7 +57,7 @@ def test_one_way_to_add_gives_the_other(cls, call):
     store = cls()
     assert call.run(store, "add_texts", ["a"], [{"n": 1}], ids=["x"]) == ["x"]
     assert call.run(store, "add_documents", [Document("b", id="y", metadata={"n": 2})]) == ["y"]
-    assert {name: one.metadata for name, one in store.rows.items()} == {
+    assert {name: document.metadata for name, document in store.rows.items()} == {
         "x": {"n": 1},
         "y": {"n": 2},
     }
@@ -65,7 +65,9 @@ def test_one_way_to_add_gives_the_other(cls, call):
 
 def test_awaited_twins_and_scores_are_derived(call):
     store = call.run(ByTexts, "from_documents", [Document("cat"), Document("dog")], None)
-    assert [one.page_content for one in call.run(store, "similarity_search", "cat")] == ["cat"]
+    assert [document.page_content for document in call.run(store, "similarity_search", "cat")] == [
+        "cat"
+    ]
     ((_, score),) = call.run(store, "similarity_search_with_relevance_scores", "cat")
     assert score == 0.75
     assert call.run(store, "search", "cat", "similarity_score_threshold", score_threshold=0.8) == []

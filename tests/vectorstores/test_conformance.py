@@ -54,15 +54,15 @@ def test_relevance_is_between_0_and_1_and_has_a_threshold(store, call):
 
 
 def test_documents_keep_their_ids_and_metadata(store, call):
-    added = [
+    documents = [
         Document("1 0", id="a", metadata={"page": 1, "nested": {"x": [1, None, "ü"]}}),
         Document("0 1"),
     ]
-    ids = call.run(store, "add_documents", added)
+    ids = call.run(store, "add_documents", documents)
     assert ids[0] == "a"
     assert len(set(ids)) == 2
     first, second = call.run(store, "get_by_ids", [*ids, "nobody"])
-    assert (first.id, first.metadata) == ("a", added[0].metadata)
+    assert (first.id, first.metadata) == ("a", documents[0].metadata)
     assert second.id == ids[1]
     assert call.run(store, "similarity_search", "1 0", k=1)[0].id == "a"
 
@@ -70,8 +70,8 @@ def test_documents_keep_their_ids_and_metadata(store, call):
 def test_an_id_that_comes_again_replaces_the_document(store, call):
     call.run(store, "add_texts", ["1 0", "0 1"], ids=["a", "b"])
     call.run(store, "add_texts", ["-1 0"], [{"new": True}], ids=["a"])
-    found = call.run(store, "similarity_search", "1 0", k=9)
-    assert texts(found) == ["0 1", "-1 0"]
+    documents = call.run(store, "similarity_search", "1 0", k=9)
+    assert texts(documents) == ["0 1", "-1 0"]
     assert call.run(store, "get_by_ids", ["a"])[0].metadata == {"new": True}
 
 
@@ -180,33 +180,37 @@ FRUIT = [
 )
 def test_filters_by_dict(store, call, condition, names):
     call.run(store, "add_texts", *map(list, zip(*FRUIT, strict=True)))
-    found = call.run(store, "similarity_search", "1 0", k=9, filter=condition)
-    assert [document.metadata["name"] for document in found] == names.split()
-    found = call.run(store, "max_marginal_relevance_search", "1 0", k=9, filter=condition)
-    assert sorted(document.metadata["name"] for document in found) == sorted(names.split())
+    documents = call.run(store, "similarity_search", "1 0", k=9, filter=condition)
+    assert [document.metadata["name"] for document in documents] == names.split()
+    documents = call.run(store, "max_marginal_relevance_search", "1 0", k=9, filter=condition)
+    assert sorted(document.metadata["name"] for document in documents) == sorted(names.split())
 
 
 def test_filters_by_function_look_further_until_there_are_k(store, call):
     call.run(
         store, "add_texts", [f"1 {n / 1000}" for n in range(500)], [{"n": n} for n in range(500)]
     )
-    found = call.run(
-        store, "similarity_search", "1 0", k=2, filter=lambda one: one.metadata["n"] >= 490
+    documents = call.run(
+        store,
+        "similarity_search",
+        "1 0",
+        k=2,
+        filter=lambda document: document.metadata["n"] >= 490,
     )
-    assert [document.metadata["n"] for document in found] == [490, 491]
-    assert call.run(store, "similarity_search", "1 0", k=2, filter=lambda one: False) == []
+    assert [document.metadata["n"] for document in documents] == [490, 491]
+    assert call.run(store, "similarity_search", "1 0", k=2, filter=lambda document: False) == []
 
 
 def test_a_filter_that_is_none_is_refused(store, call):
     call.run(store, "add_texts", ["1 0"])
-    for wrong, said in [
+    for wrong, error_text in [
         ({"a": {"$near": 1}}, r"'\$near'"),
         ({"$nor": []}, r"'\$nor'"),
         ({"$or": {"a": 1}}, "list of filters"),
         ({"a": {"$in": "abc"}}, "list of values"),
         ([("a", 1)], "not list"),
     ]:
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=error_text):
             call.run(store, "similarity_search", "1 0", filter=wrong)
 
 
@@ -240,8 +244,8 @@ def test_CVE_2025_67644_hostile_filter_keys_and_values_are_only_keys_and_values(
         {key: {"$in": [key]}},
         {key: {"$exists": True}},
     ):
-        found = call.run(store, "similarity_search", "0 1", filter=condition)
-        assert texts(found) == ["1 0"], condition
+        documents = call.run(store, "similarity_search", "0 1", filter=condition)
+        assert texts(documents) == ["1 0"], condition
     assert call.run(store, "similarity_search", "0 1", filter={f"{key}x": key}) == []
     assert texts(call.run(store, "get_by_ids", [f"id{key}"])) == ["1 0"]
     call.run(store, "delete", [f"id{key}"])
@@ -249,12 +253,12 @@ def test_CVE_2025_67644_hostile_filter_keys_and_values_are_only_keys_and_values(
 
 
 def test_F_K05_collections_see_only_their_own_rows(make, plane, call):
-    one, other = make(plane, "one"), make(plane, "one' OR '1'='1")
-    call.run(one, "add_texts", ["1 0"], ids=["a"])
+    first, other = make(plane, "one"), make(plane, "one' OR '1'='1")
+    call.run(first, "add_texts", ["1 0"], ids=["a"])
     call.run(other, "add_texts", ["0 1 0"], ids=["a"])
-    assert texts(call.run(one, "similarity_search", "1 0", k=9)) == ["1 0"]
+    assert texts(call.run(first, "similarity_search", "1 0", k=9)) == ["1 0"]
     call.run(other, "delete", ["a"])
-    assert texts(call.run(one, "get_by_ids", ["a"])) == ["1 0"]
+    assert texts(call.run(first, "get_by_ids", ["a"])) == ["1 0"]
 
 
 def test_answers_may_be_changed_without_changing_the_store(store, call):
@@ -291,8 +295,8 @@ def test_strange_texts_come_back_as_they_were_or_are_refused(store, call, plane)
                 call.run(store, "add_texts", [text], [{"m": text}])
             continue
         (name,) = call.run(store, "add_texts", [text], [{"m": text}])
-        found = call.run(store, "get_by_ids", [name])
-        assert found == [Document(text, metadata={"m": text}, id=name)]
+        documents = call.run(store, "get_by_ids", [name])
+        assert documents == [Document(text, metadata={"m": text}, id=name)]
     assert call.run(store, "get_by_ids", ["no\0body"]) == []
     assert isinstance(call.run(store, "similarity_search", "x", filter={"m\0": "\ud800"}), list)
 
@@ -342,14 +346,18 @@ conditions = st.recursive(
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(found=st.lists(metadatas, min_size=1, max_size=4), condition=conditions)
-def test_filters_mean_the_same_in_every_store(make, plane, found, condition):
+@given(metadatas=st.lists(metadatas, min_size=1, max_size=4), condition=conditions)
+def test_filters_mean_the_same_in_every_store(make, plane, metadatas, condition):
     from foldline.vectorstores.filters import matches, parse_filter
 
     store = make(plane)
     store.delete([str(n) for n in range(4)])
-    store.add_texts(["1 0"] * len(found), found, ids=[str(n) for n in range(len(found))])
-    expected = {str(n) for n, one in enumerate(found) if matches(parse_filter(condition), one)}
+    store.add_texts(
+        ["1 0"] * len(metadatas), metadatas, ids=[str(n) for n in range(len(metadatas))]
+    )
+    expected = {
+        str(n) for n, metadata in enumerate(metadatas) if matches(parse_filter(condition), metadata)
+    }
     answers = store.similarity_search("1 0", k=9, filter=condition)
     assert {document.id for document in answers} == expected
 

@@ -22,17 +22,28 @@ def texts(documents):
 
 def test_equal_scores_keep_the_order_in_which_they_were_added(plane):
     store = InMemoryVectorStore.from_texts(["1 0"] * 300, plane, ids=[str(n) for n in range(300)])
-    assert [one.id for one in store.similarity_search("1 0", k=5)] == ["0", "1", "2", "3", "4"]
+    assert [document.id for document in store.similarity_search("1 0", k=5)] == [
+        "0",
+        "1",
+        "2",
+        "3",
+        "4",
+    ]
 
 
 def test_a_store_is_made_of_texts_or_documents(plane, call):
-    made = call.run(InMemoryVectorStore, "from_texts", ["1 0"], plane, [{"a": 1}], ids=["x"])
-    assert made.store["x"] == {"id": "x", "vector": [1.0, 0.0], "text": "1 0", "metadata": {"a": 1}}
-    made = call.run(
+    store = call.run(InMemoryVectorStore, "from_texts", ["1 0"], plane, [{"a": 1}], ids=["x"])
+    assert store.store["x"] == {
+        "id": "x",
+        "vector": [1.0, 0.0],
+        "text": "1 0",
+        "metadata": {"a": 1},
+    }
+    store = call.run(
         InMemoryVectorStore, "from_documents", [Document("0 2", id="y"), Document("1 1")], plane
     )
-    assert made.store["y"]["vector"] == [0.0, 2.0]
-    assert len(made) == 2
+    assert store.store["y"]["vector"] == [0.0, 2.0]
+    assert len(store) == 2
 
 
 def test_a_dump_is_read_back_as_it_was(tmp_path, plane):
@@ -94,18 +105,18 @@ def test_metadata_that_is_not_json_leaves_the_old_dump_alone(tmp_path, plane):
 )
 def test_any_adding_and_deleting_leaves_what_a_dict_would_have(plane_steps):
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
-    kept: dict[str, str] = {}
-    for step, (what, numbers) in enumerate(plane_steps):
+    expected: dict[str, str] = {}
+    for step, (action, numbers) in enumerate(plane_steps):
         ids = [str(number) for number in numbers]
-        if what == "a":
+        if action == "a":
             store.add_texts([f"{name} at {step}" for name in ids], ids=ids)
-            kept |= {name: f"{name} at {step}" for name in ids}
+            expected |= {name: f"{name} at {step}" for name in ids}
         else:
             store.delete(ids)
-            kept = {name: text for name, text in kept.items() if name not in ids}
-    found = store.similarity_search("anything", k=100)
-    assert {one.id: one.page_content for one in found} == kept
-    assert len(found) == len(kept) == len(store)
+            expected = {name: text for name, text in expected.items() if name not in ids}
+    documents = store.similarity_search("anything", k=100)
+    assert {document.id: document.page_content for document in documents} == expected
+    assert len(documents) == len(expected) == len(store)
 
 
 def test_dead_rows_are_swept_out():

@@ -19,7 +19,7 @@ def texts(documents):
     return [document.page_content for document in documents]
 
 
-def opened(server, embedding, name=None):
+def open_store(server, embedding, name=None):
     return PostgresVectorStore(embedding, server.url, collection=name or str(uuid4()))
 
 
@@ -36,16 +36,16 @@ def test_a_filter_becomes_constants_and_bound_values():
 
 @pytest.mark.slow
 def test_two_stores_on_one_collection_see_each_other(postgres_server, plane, call):
-    one = opened(postgres_server, plane, name := str(uuid4()))
-    other = opened(postgres_server, plane, name)
-    call.run(one, "add_texts", ["1 0"], ids=["a"])
+    first = open_store(postgres_server, plane, name := str(uuid4()))
+    other = open_store(postgres_server, plane, name)
+    call.run(first, "add_texts", ["1 0"], ids=["a"])
     assert texts(call.run(other, "similarity_search", "1 0")) == ["1 0"]
     with pytest.raises(UsageError, match="holds vectors of 2 numbers"):
         call.run(other, "add_texts", ["1 0 0"])
 
 
 def test_a_store_is_made_with_langchains_word_for_the_connection(postgres_server, plane, call):
-    made = call.run(
+    store = call.run(
         PostgresVectorStore,
         "from_texts",
         ["1 0"],
@@ -53,12 +53,12 @@ def test_a_store_is_made_with_langchains_word_for_the_connection(postgres_server
         connection=postgres_server.url,
         collection=str(uuid4()),
     )
-    assert texts(call.run(made, "similarity_search", "1 0")) == ["1 0"]
+    assert texts(call.run(store, "similarity_search", "1 0")) == ["1 0"]
 
 
 @pytest.mark.slow
 def test_an_index_makes_searches_approximate_and_filters_still_give_k(pgvector_server, call):
-    store = opened(pgvector_server, DeterministicFakeEmbedding(size=7))
+    store = open_store(pgvector_server, DeterministicFakeEmbedding(size=7))
     with pytest.raises(UsageError, match="add documents first"):
         store.create_index()
     names = [f"text {n}" for n in range(3000)]
@@ -67,8 +67,8 @@ def test_an_index_makes_searches_approximate_and_filters_still_give_k(pgvector_s
     store.create_index()
     store.create_index()
     near = [texts(call.run(store, "similarity_search", name, k=10)) for name in names[:20]]
-    kept = sum(len({*a} & {*b}) for a, b in zip(exact, near, strict=True))
-    assert kept >= 190
+    common = sum(len({*a} & {*b}) for a, b in zip(exact, near, strict=True))
+    assert common >= 190
     assert len(call.run(store, "similarity_search", "text 1", k=20, filter={"n": 7})) == 20
     with psycopg.connect(pgvector_server.url) as connection:
         statement, values = store._query(_row(store, "text 1"), None, with_vectors=False)
@@ -86,13 +86,13 @@ def _row(store, text):
 def test_what_the_server_has_not_is_said(postgres_server, pgvector_server, plane):
     with pytest.raises(UsageError, match="no pgvector extension"):
         PostgresVectorStore(plane, postgres_server.url, pgvector=True)
-    opened(pgvector_server, plane)
+    open_store(pgvector_server, plane)
     with pytest.raises(UsageError, match="holds pgvector's vectors"):
         PostgresVectorStore(plane, pgvector_server.url, pgvector=False)
     with pytest.raises(UsageError, match="does not have"):
-        opened(postgres_server, plane).create_index()
+        open_store(postgres_server, plane).create_index()
     with pytest.raises(UsageError, match="text that PostgreSQL can store"):
-        opened(postgres_server, plane, "a\0b")
+        open_store(postgres_server, plane, "a\0b")
 
 
 def test_a_server_that_is_not_there_is_told(plane):
@@ -102,7 +102,7 @@ def test_a_server_that_is_not_there_is_told(plane):
 
 @pytest.mark.slow
 def test_F_K03_a_server_that_restarts_is_found_again(pgvector_server, plane, call):
-    store = opened(pgvector_server, plane)
+    store = open_store(pgvector_server, plane)
     call.run(store, "add_texts", ["1 0"])
     pgvector_server.stop()
     try:
@@ -115,7 +115,7 @@ def test_F_K03_a_server_that_restarts_is_found_again(pgvector_server, plane, cal
 
 
 def test_F_K01_a_batch_is_written_whole_or_not_at_all(postgres_server, plane, call):
-    store = opened(postgres_server, plane)
+    store = open_store(postgres_server, plane)
     with pytest.raises(UsageError, match="cannot store"):
         call.run(store, "add_texts", ["1 0", "0 1"], [{}, {"a": "\0"}])
     assert call.run(store, "similarity_search", "1 0") == []
@@ -136,5 +136,5 @@ for n in range(20):
 """
     running = [subprocess.Popen([sys.executable, "-c", code, who]) for who in "ab"]
     assert [process.wait() for process in running] == [0, 0]
-    store = opened(postgres_server, DeterministicFakeEmbedding(size=3), name)
+    store = open_store(postgres_server, DeterministicFakeEmbedding(size=3), name)
     assert len(store.similarity_search("x", k=1000)) == 45

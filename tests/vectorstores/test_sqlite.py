@@ -39,9 +39,9 @@ def test_a_file_that_is_opened_again_has_everything(path, plane, call):
     first = SQLiteVectorStore(plane, path)
     call.run(first, "add_texts", ["1 0", "0 1"], [{"a": 1}, {}], ids=["x", "y"])
     first.close()
-    again = SQLiteVectorStore(plane, path)
-    (found,) = call.run(again, "similarity_search", "1 0", k=1)
-    assert (found.id, found.metadata) == ("x", {"a": 1})
+    second_store = SQLiteVectorStore(plane, path)
+    (document,) = call.run(second_store, "similarity_search", "1 0", k=1)
+    assert (document.id, document.metadata) == ("x", {"a": 1})
 
 
 def test_changes_of_another_process_are_seen_at_once(path):
@@ -87,17 +87,17 @@ def test_F_K01_what_was_acknowledged_survives_kill_9(path):
     command = in_another_process(path, body)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        acknowledged = [int(process.stdout.readline()) for _ in range(10)][-1]
+        last_number = [int(process.stdout.readline()) for _ in range(10)][-1]
         time.sleep(0.05)
         process.send_signal(signal.SIGKILL)
-        rest = process.stdout.read().split()
-    acknowledged = int(rest[-1]) if rest else acknowledged
+        lines = process.stdout.read().split()
+    last_number = int(lines[-1]) if lines else last_number
     from foldline.embeddings import DeterministicFakeEmbedding
 
     store = SQLiteVectorStore(DeterministicFakeEmbedding(size=4), path)
-    found = {one.id for one in store.similarity_search("x", k=100_000)}
-    assert {f"{n}-{part}" for n in range(acknowledged + 1) for part in range(3)} <= found
-    assert len(found) % 3 == 0, "a batch was half written"
+    ids = {document.id for document in store.similarity_search("x", k=100_000)}
+    assert {f"{n}-{part}" for n in range(last_number + 1) for part in range(3)} <= ids
+    assert len(ids) % 3 == 0, "a batch was half written"
 
 
 def test_F_K02_a_damaged_row_is_left_out_with_a_report(path, plane, caplog):
@@ -107,11 +107,11 @@ def test_F_K02_a_damaged_row_is_left_out_with_a_report(path, plane, caplog):
         connection.execute("UPDATE vectors SET document = x'ff00' WHERE id = CAST('a' AS BLOB)")
         connection.execute("UPDATE vectors SET vector = x'00' WHERE id = CAST('b' AS BLOB)")
     connection.close()
-    again = SQLiteVectorStore(plane, path)
-    assert [one.id for one in again.similarity_search("1 0", k=2)] == ["c"]
+    second_store = SQLiteVectorStore(plane, path)
+    assert [document.id for document in second_store.similarity_search("1 0", k=2)] == ["c"]
     assert "document 'a' is damaged" in caplog.text
     assert "vector of document 'b' is damaged" in caplog.text
-    assert again.get_by_ids(["a", "c"])[0].id == "c"
+    assert second_store.get_by_ids(["a", "c"])[0].id == "c"
 
 
 def test_F_K01_a_file_that_is_no_database_or_cannot_be_made_is_told(tmp_path, plane):

@@ -14,9 +14,9 @@ vectors = st.lists(st.floats(-10, 10, width=32), min_size=3, max_size=3)
 
 @given(vectors, st.lists(vectors, max_size=8), st.floats(0, 1), st.integers(0, 10))
 def test_marginal_relevance_chooses_each_place_once(query, rows, weight, k):
-    chosen = maximal_marginal_relevance(query, rows, lambda_mult=weight, k=k)
-    assert len(chosen) == len(set(chosen)) == min(k, len(rows))
-    assert all(0 <= place < len(rows) for place in chosen)
+    places = maximal_marginal_relevance(query, rows, lambda_mult=weight, k=k)
+    assert len(places) == len(set(places)) == min(k, len(rows))
+    assert all(0 <= place < len(rows) for place in places)
 
 
 @given(vectors, st.lists(vectors, min_size=1, max_size=8), st.floats(0, 1))
@@ -25,17 +25,17 @@ def test_marginal_relevance_is_what_its_definition_says(query, rows, weight):
         length = float(np.linalg.norm(vector))
         return np.asarray(vector) / length if length else np.zeros(3)
 
-    units, asked = [unit(row) for row in rows], unit(query)
-    chosen = maximal_marginal_relevance(np.array([query]), rows, lambda_mult=weight, k=len(rows))
-    for step in range(1, len(chosen)):
+    units, query_unit = [unit(row) for row in rows], unit(query)
+    places = maximal_marginal_relevance(np.array([query]), rows, lambda_mult=weight, k=len(rows))
+    for step in range(1, len(places)):
 
-        def worth(place, before=chosen[:step]):
-            return weight * float(units[place] @ asked) - (1 - weight) * max(
+        def worth(place, before=places[:step]):
+            return weight * float(units[place] @ query_unit) - (1 - weight) * max(
                 float(units[place] @ units[other]) for other in before
             )
 
-        best = max(worth(place) for place in range(len(rows)) if place not in chosen[:step])
-        assert worth(chosen[step]) == pytest.approx(best, abs=1e-4)
+        best = max(worth(place) for place in range(len(rows)) if place not in places[:step])
+        assert worth(places[step]) == pytest.approx(best, abs=1e-4)
 
 
 def test_marginal_relevance_of_weight_1_is_nearness():

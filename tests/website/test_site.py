@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = tmp_path_factory.mktemp("website")
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "scripts.website", str(build)],
         cwd=ROOT,
         capture_output=True,
@@ -33,8 +33,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=False,
         timeout=1700,
     )
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
-    assert "0 broken links" in ran.stdout
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    assert "0 broken links" in result.stdout
     return build / "site"
 
 
@@ -87,9 +87,9 @@ def test_llms_txt_lists_pages_that_are_there(site):
     assert len(pages) > 100
     assert "tasks/extract.md" in pages
     assert [page for page in pages if not (site / page).exists()] == []
-    whole = (site / "llms-full.txt").read_text(encoding="utf-8")
-    assert "# Quickstart" in whole
-    assert "{test=" not in whole
+    full_text = (site / "llms-full.txt").read_text(encoding="utf-8")
+    assert "# Quickstart" in full_text
+    assert "{test=" not in full_text
 
 
 @pytest.mark.timeout(1800)

@@ -33,7 +33,7 @@ class CancelledAt:
     def __await__(self) -> Generator[Any, Any, Any]:
         body, count = self.body.__await__(), 0
         try:
-            waited = next(body)
+            future = next(body)
             while True:
                 if count == self.number:
                     self.was_reached = True
@@ -42,11 +42,11 @@ class CancelledAt:
                     task.cancel()
                 count += 1
                 try:
-                    value = yield waited
+                    value = yield future
                 except BaseException as error:  # noqa: BLE001  it is thrown into the body
-                    waited = body.throw(error)
+                    future = body.throw(error)
                 else:
-                    waited = body.send(value)
+                    future = body.send(value)
         except StopIteration as end:
             return end.value
 
@@ -117,8 +117,8 @@ class Graph(Program):
 
     async def kept(self) -> list[int]:
         state = await self.graph.aget_state(THREAD)
-        pending = [one.result for one in state.tasks if one.result]
-        return [*state.values.get("done", []), *(one for part in pending for one in part["done"])]
+        pending = [task.result for task in state.tasks if task.result]
+        return [*state.values.get("done", []), *(name for part in pending for name in part["done"])]
 
 
 class Agent(Program):
@@ -131,7 +131,7 @@ class Agent(Program):
             return await self.work(number)
 
         def turn(request: Any) -> Any:
-            results = sum(isinstance(one, ToolMessage) for one in request.messages)
+            results = sum(isinstance(message, ToolMessage) for message in request.messages)
             if results >= 4:
                 return "Done."
             numbers = [0, 1] if results == 0 else [2, 3]
@@ -148,7 +148,7 @@ class Agent(Program):
     async def kept(self) -> list[int]:
         state = await self.agent.aget_state(THREAD)
         messages = state.values.get("messages", [])
-        done = [int(one.text) for one in messages if isinstance(one, ToolMessage)]
+        done = [int(message.text) for message in messages if isinstance(message, ToolMessage)]
         bodies = [json.loads(entry.body) for entry in self.saver.read("1", "")]
         alone = [int(body["call_id"][1:]) for body in bodies if body["kind"] == "tool"]
         return [*done, *(number for number in alone if number not in done)]
@@ -165,9 +165,9 @@ def test_a_cancellation_at_every_await_repeats_nothing_that_was_kept(tmp_path, n
         await asyncio.wait([task])
         if not task.cancelled():
             assert task.exception() is None
-        kept, ran = await program.kept(), len(program.effects)
+        saved, count = await program.kept(), len(program.effects)
         assert sorted(await program.run()) == [0, 1, 2, 3]
-        assert not set(kept) & set(program.effects[ran:]), "what was kept ran again"
+        assert not set(saved) & set(program.effects[count:]), "what was kept ran again"
         assert set(program.effects) == {0, 1, 2, 3}
         saver.close()
         return body.was_reached

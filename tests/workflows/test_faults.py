@@ -159,10 +159,10 @@ def test_of_two_that_carry_on_with_one_thread_one_wins_and_the_other_is_told(tmp
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(resume, ["a", "b"]))
 
-    told = [one for one in results if isinstance(one, str)]
-    won = [one for one in results if isinstance(one, list)]
-    assert len(told) == len(won) == len(effects) == 1
-    assert "was continued by another process" in told[0]
+    conflicts = [result for result in results if isinstance(result, str)]
+    won = [result for result in results if isinstance(result, list)]
+    assert len(conflicts) == len(won) == len(effects) == 1
+    assert "was continued by another process" in conflicts[0]
 
 
 def test_a_locked_file_is_a_typed_error_and_the_thread_goes_on(tmp_path, monkeypatch):
@@ -295,11 +295,11 @@ def test_a_cancelled_flow_loses_nothing_and_leaves_nothing_behind(tmp_path, no_l
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             done = [int(place.rpartition("#")[2]) for place in (await thread.astate()).steps]
-            kept = len(effects)
+            count = len(effects)
             result = await thread(3) if not task.done() or task.cancelled() else task.result()
             assert result == 15
-            again = effects[kept:]
-            assert not set(done) & set(again), "an acknowledged step ran again"
+            repeated = effects[count:]
+            assert not set(done) & set(repeated), "an acknowledged step ran again"
             # What had run before the cancellation was kept: nothing that ran is lost.
             assert sorted(set(effects)) == list(range(6))
             assert len(effects) == 6

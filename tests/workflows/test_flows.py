@@ -64,10 +64,10 @@ def test_a_finished_step_is_not_run_again_after_a_question(call, saver):
         receipt = charge(amount)
         return [receipt.amount, interrupt("ship?")]
 
-    stopped = call.invoke(checkout, 5, ONE)
+    state = call.invoke(checkout, 5, ONE)
     result = call.invoke(checkout, Command(resume=True), ONE)
 
-    assert [one.value for one in stopped["__interrupt__"]] == ["ship?"]
+    assert [question.value for question in state["__interrupt__"]] == ["ship?"]
     assert result == [5, True]
     assert charges == [5]
 
@@ -78,10 +78,10 @@ def test_a_flow_called_as_a_function_raises_what_it_stopped_for(saver):
         return word + interrupt("and?")
 
     thread = ask.thread("t")
-    with pytest.raises(FlowInterruptedError, match=r"ask.thread\('t'\).resume") as stopped:
+    with pytest.raises(FlowInterruptedError, match=r"ask.thread\('t'\).resume") as excinfo:
         thread("a")
 
-    assert stopped.value.interrupts[0].value == "and?"
+    assert excinfo.value.interrupts[0].value == "and?"
     assert thread.state().status == "interrupted"
     assert thread.resume("b") == "ab"
     assert thread.state().value == "ab"
@@ -186,11 +186,11 @@ def test_a_caught_failure_is_replayed_as_it_was(saver):
 
 
 def test_time_chance_and_ids_are_the_same_in_a_replay(saver):
-    seen = []
+    values = []
 
     @workflow(checkpointer=saver)
     def flow(name: str):
-        seen.append((now(), random(), uuid()))
+        values.append((now(), random(), uuid()))
         sleep(0.01)
         return interrupt("?")
 
@@ -199,7 +199,7 @@ def test_time_chance_and_ids_are_the_same_in_a_replay(saver):
         thread("x")
     thread.resume(1)
 
-    assert seen[0] == seen[1]
+    assert values[0] == values[1]
 
 
 def test_arguments_that_changed_are_named(saver):
@@ -225,7 +225,7 @@ def test_arguments_that_changed_are_named(saver):
 
 
 def test_a_step_that_was_put_in_between_is_named_before_it_runs(saver):
-    is_new, ran = [False], []
+    is_new, runs = [False], []
 
     @step
     def charge() -> int:
@@ -233,7 +233,7 @@ def test_a_step_that_was_put_in_between_is_named_before_it_runs(saver):
 
     @step
     def notify() -> None:
-        ran.append(1)
+        runs.append(1)
 
     @workflow(checkpointer=saver)
     def flow(name: str):
@@ -251,7 +251,7 @@ def test_a_step_that_was_put_in_between_is_named_before_it_runs(saver):
         FlowChangedError, match=r"first place that differs is charge#0.*notify#0 instead"
     ):
         thread.resume(1)
-    assert not ran
+    assert not runs
 
 
 def test_a_step_that_was_taken_out_is_named(saver):
@@ -283,13 +283,13 @@ def test_a_flow_of_another_version_is_refused_or_branches(saver):
 
     first = workflow(checkpointer=saver, name="flow", version="1")(body)
     other = workflow(checkpointer=saver, name="flow", version="2")(body)
-    both = workflow(checkpointer=saver, name="flow", version="2", accepts=["1"])(body)
+    second_version = workflow(checkpointer=saver, name="flow", version="2", accepts=["1"])(body)
     with pytest.raises(FlowInterruptedError):
         first.thread("1")("x")
 
     with pytest.raises(FlowChangedError, match="version '1' of flow, and this is version '2'"):
         other.thread("1").resume("y")
-    assert both.thread("1").resume("y") == ["1", "y"]
+    assert second_version.thread("1").resume("y") == ["1", "y"]
 
 
 def test_a_hanging_step_ends_by_its_timeout(call, saver):
@@ -405,10 +405,10 @@ def test_a_flow_inside_a_flow_is_a_step_of_it(saver):
     thread = outer.thread("1")
     with pytest.raises(FlowInterruptedError):
         thread("a")
-    with pytest.raises(FlowInterruptedError) as stopped:
+    with pytest.raises(FlowInterruptedError) as excinfo:
         thread.resume("b")
 
-    assert stopped.value.interrupts[0].value == "outer?"
+    assert excinfo.value.interrupts[0].value == "outer?"
     assert thread.resume("c") == "awbc"
     assert calls == [1]
 
@@ -427,7 +427,7 @@ def test_a_fork_goes_on_from_an_earlier_record(saver):
 
     thread = flow.thread("1")
     assert thread("x") == [1, 2]
-    after_a = next(one for one in thread.history() if one.place == "roll#0")
+    after_a = next(record for record in thread.history() if record.place == "roll#0")
 
     fork = thread.fork(after_a.id)
 
@@ -496,8 +496,8 @@ def test_values_come_back_as_they_were(saver):
 
     @workflow(checkpointer=saver)
     def flow(name: str):
-        found = [make(n) for n in range(len(values))]
-        assert found == values
+        results = [make(n) for n in range(len(values))]
+        assert results == values
         assert point() == Point(4)
         return interrupt("?")
 

@@ -64,7 +64,7 @@ def test_an_agent_inside_a_flow_asks_through_the_flow(saver, has_own_saver, is_s
         return body()
 
     state = flow.invoke("x", ONE)
-    assert [one.value for one in state["__interrupt__"]] == ["agent"]
+    assert [question.value for question in state["__interrupt__"]] == ["agent"]
 
     assert flow.invoke(Command(resume="yes"), ONE) == "agent: yes"
     assert asker.log == [
@@ -90,10 +90,10 @@ def test_an_agent_that_a_flow_called_is_not_asked_again_when_the_flow_goes_on(sa
 
 
 def test_a_graph_inside_a_flow_goes_on_where_it_asked(saver):
-    ran = []
+    runs = []
 
     def first(state: State) -> State:
-        ran.append("first")
+        runs.append("first")
         return {"items": ["first"]}
 
     def second(state: State) -> State:
@@ -110,12 +110,12 @@ def test_a_graph_inside_a_flow_goes_on_where_it_asked(saver):
 
     flow.invoke("x", ONE)
     assert flow.invoke(Command(resume="yes"), ONE) == ["first", "yes"]
-    assert ran == ["first"]
+    assert runs == ["first"]
 
 
 def test_agents_in_steps_of_one_node_do_not_take_each_others_place(saver):
-    one, two = Asker("one"), Asker("two")
-    first, second = step(name="first")(one.answer), step(name="second")(two.answer)
+    first_asker, two = Asker("one"), Asker("two")
+    first, second = step(name="first")(first_asker.answer), step(name="second")(two.answer)
     builder = StateGraph(State)
     builder.add_node("both", lambda state: {"items": [first(), second()]})
     builder.add_edge(START, "both")
@@ -126,7 +126,7 @@ def test_agents_in_steps_of_one_node_do_not_take_each_others_place(saver):
     state = graph.invoke(Command(resume="B"), ONE)
 
     assert state["items"] == ["one: A", "two: B"]
-    assert one.log == two.log == ["model", "tool", "tool", "model"]
+    assert first_asker.log == two.log == ["model", "tool", "tool", "model"]
 
 
 def test_questions_of_a_fan_out_come_in_the_order_of_its_calls(saver):
@@ -139,16 +139,16 @@ def test_questions_of_a_fan_out_come_in_the_order_of_its_calls(saver):
         return gather(ask.each(range(count)))
 
     questions = flow.invoke(8, ONE)["__interrupt__"]
-    assert [one.value for one in questions] == list(range(8))
+    assert [question.value for question in questions] == list(range(8))
 
-    answers = {one.id: str(one.value) for one in questions}
+    answers = {question.id: str(question.value) for question in questions}
     assert flow.invoke(Command(resume=answers), ONE) == [str(number) for number in range(8)]
 
 
 def test_an_agent_that_names_a_thread_of_its_own_keeps_it(saver):
-    own = InMemorySaver()
+    own_saver = InMemorySaver()
     agent = create_agent(
-        ScriptedChatModel(script=lambda request: str(len(request.messages))), checkpointer=own
+        ScriptedChatModel(script=lambda request: str(len(request.messages))), checkpointer=own_saver
     )
 
     @step
@@ -160,10 +160,10 @@ def test_an_agent_that_names_a_thread_of_its_own_keeps_it(saver):
     def flow(number: int) -> str:
         return talk(number)
 
-    said = [flow.invoke(n, {"configurable": {"thread_id": str(n)}}) for n in (1, 2)]
+    answers = [flow.invoke(n, {"configurable": {"thread_id": str(n)}}) for n in (1, 2)]
 
-    assert said == ["1", "3"]  # it remembers across flows
-    assert own.read("customer", "")
+    assert answers == ["1", "3"]  # it remembers across flows
+    assert own_saver.read("customer", "")
 
 
 def test_what_was_done_is_undone_without_a_checkpointer_too():

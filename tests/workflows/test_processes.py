@@ -107,10 +107,10 @@ except Exception as error:
 KINDS = ["flow", "graph", "agent"]
 
 
-def start(folder: Path, kind: str, what: str, name: str) -> subprocess.Popen[str]:
+def start(folder: Path, kind: str, action: str, name: str) -> subprocess.Popen[str]:
     program = folder / "program.py"
     program.write_text(PROGRAM)
-    command = [sys.executable, str(program), str(folder), kind, what, name]
+    command = [sys.executable, str(program), str(folder), kind, action, name]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -121,13 +121,13 @@ def finish(folder: Path, *processes: subprocess.Popen[str], names: str) -> list[
         assert time.monotonic() < end, "the processes did not begin"
         time.sleep(0.005)
     (folder / "go").touch()
-    said = []
+    outputs = []
     for process in processes:
         out, error = process.communicate(timeout=60)
         assert process.returncode == 0, error
-        said.append(out.strip())
+        outputs.append(out.strip())
     (folder / "go").unlink()
-    return said
+    return outputs
 
 
 def effects(folder: Path) -> list[int]:
@@ -139,14 +139,14 @@ def effects(folder: Path) -> list[int]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_two_processes_that_answer_one_wins_and_the_other_is_told(tmp_path, kind):
     finish(tmp_path, start(tmp_path, kind, "begin", "a"), names="a")
-    both = [start(tmp_path, kind, "resume", name) for name in "bc"]
-    said = finish(tmp_path, *both, names="bc")
+    processes = [start(tmp_path, kind, "resume", name) for name in "bc"]
+    outputs = finish(tmp_path, *processes, names="bc")
 
     # The slower one may come when all is done: then there is nothing to resume any more.
-    assert said.count("done") == 1, said
-    (told,) = [one for one in said if one != "done"]
-    assert told == "conflict" or "there is nothing to resume" in told, said
-    assert effects(tmp_path) == list(range(20)), said
+    assert outputs.count("done") == 1, outputs
+    (loser,) = [output for output in outputs if output != "done"]
+    assert loser == "conflict" or "there is nothing to resume" in loser, outputs
+    assert effects(tmp_path) == list(range(20)), outputs
 
 
 @pytest.mark.slow
@@ -154,12 +154,12 @@ def test_of_two_processes_that_answer_one_wins_and_the_other_is_told(tmp_path, k
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_cannot_grow_stops_the_run_and_it_goes_on_later(tmp_path, kind):
     finish(tmp_path, start(tmp_path, kind, "begin", "a"), names="a")
-    (said,) = finish(tmp_path, start(tmp_path, kind, "limited", "b"), names="b")
-    assert said.startswith("store"), said
+    (output,) = finish(tmp_path, start(tmp_path, kind, "limited", "b"), names="b")
+    assert output.startswith("store"), output
     done = effects(tmp_path)
     assert 0 < len(done) < 20
 
-    (said,) = finish(tmp_path, start(tmp_path, kind, "carry-on", "c"), names="c")
-    assert said == "done"
+    (output,) = finish(tmp_path, start(tmp_path, kind, "carry-on", "c"), names="c")
+    assert output == "done"
     # The step whose result could not be written ran again; no other one did.
     assert effects(tmp_path) == [*done, *range(done[-1], 20)]

@@ -17,7 +17,7 @@ def double(number: int) -> int:
     return number * 2
 
 
-def made(saver):
+def make_flow(saver):
     @workflow(checkpointer=saver)
     def flow(number: int) -> int:
         return double(number)
@@ -29,26 +29,30 @@ def made(saver):
 def test_updates_values_and_tasks_are_streamed(call, saver):
     config = {"configurable": {"thread_id": str(id(call))}}
 
-    pieces = call.stream(made(saver), 2, config, stream_mode=["updates", "values", "tasks"])
+    pieces = call.stream(make_flow(saver), 2, config, stream_mode=["updates", "values", "tasks"])
 
     assert [piece for mode, piece in pieces if mode == "updates"] == [{"double": 4}, {"flow": 4}]
     assert [piece for mode, piece in pieces if mode == "values"] == [4]
     tasks = [piece for mode, piece in pieces if mode == "tasks"]
-    assert [one["name"] for one in tasks] == ["flow", "double", "double", "flow"]
+    assert [task["name"] for task in tasks] == ["flow", "double", "double", "flow"]
     assert tasks[1]["input"] == ((2,), {})
-    assert [one.get("result") for one in tasks] == [None, None, {"__return__": 4}, {"__end__": 4}]
+    assert [task.get("result") for task in tasks] == [None, None, {"__return__": 4}, {"__end__": 4}]
     assert tasks[1]["id"] == tasks[2]["id"] != tasks[0]["id"] == tasks[3]["id"]
 
 
 def test_checkpoints_name_records_that_the_thread_can_be_forked_from(call):
     saver = InMemorySaver()
-    flow = made(saver)
+    flow = make_flow(saver)
 
     pieces = call.stream(flow, 2, ONE, stream_mode=["checkpoints", "debug"])
 
     checkpoints = [piece for mode, piece in pieces if mode == "checkpoints"]
-    assert [one["metadata"]["source"] for one in checkpoints] == ["flow", "step", "end"]
-    assert [one["values"] for one in checkpoints] == [None, 4, 4]
+    assert [checkpoint["metadata"]["source"] for checkpoint in checkpoints] == [
+        "flow",
+        "step",
+        "end",
+    ]
+    assert [checkpoint["values"] for checkpoint in checkpoints] == [None, 4, 4]
     kinds = [piece["type"] for mode, piece in pieces if mode == "debug"]
     assert kinds == [
         "checkpoint", "task", "task", "task_result", "checkpoint", "checkpoint", "task_result"
@@ -70,8 +74,8 @@ def test_words_of_models_are_streamed_as_they_come(call):
 
     pieces = call.stream(flow, "?", stream_mode="messages")
 
-    said = [(chunk.text, about["langgraph_node"]) for chunk, about in pieces if chunk.text]
-    assert said == [("one", "ask"), (" two", "ask"), ("three", "flow")]
+    texts = [(chunk.text, metadata["langgraph_node"]) for chunk, metadata in pieces if chunk.text]
+    assert texts == [("one", "ask"), (" two", "ask"), ("three", "flow")]
 
 
 def test_words_of_an_agent_inside_a_flow_are_streamed_once(call):
@@ -100,10 +104,12 @@ def test_a_question_and_a_failure_are_told_in_every_mode(call):
     pieces = call.stream(flow, 0, ONE, stream_mode=["updates", "values", "tasks"])
     assert [mode for mode, piece in pieces if "__interrupt__" in piece] == ["updates", "values"]
     results = [piece for mode, piece in pieces if mode == "tasks" and "result" in piece]
-    assert [one["name"] for one in results] == ["ask", "flow"]
-    assert [one["interrupts"][0]["value"] for one in results] == ["?", "?"]
+    assert [result["name"] for result in results] == ["ask", "flow"]
+    assert [result["interrupts"][0]["value"] for result in results] == ["?", "?"]
 
-    pieces, seen = flow.stream(1, {"configurable": {"thread_id": "2"}}, stream_mode="tasks"), []
+    pieces, tasks = flow.stream(1, {"configurable": {"thread_id": "2"}}, stream_mode="tasks"), []
     with pytest.raises(ValueError, match="no"):
-        seen.extend(pieces)
-    assert [repr(one.get("error")) for one in seen if "result" in one] == ["ValueError('no')"] * 2
+        tasks.extend(pieces)
+    assert [repr(task.get("error")) for task in tasks if "result" in task] == [
+        "ValueError('no')"
+    ] * 2

@@ -39,7 +39,7 @@ def check_json(saver):
 
 
 def same(values):
-    return [repr(one) for one in values] == [repr(one) for one in ODD]
+    return [repr(value) for value in values] == [repr(value) for value in ODD]
 
 
 def test_numbers_come_back_in_a_flow(call):
@@ -114,9 +114,9 @@ def test_a_long_time_keeps_its_microseconds():
 
     @workflow(checkpointer=InMemorySaver())
     def flow(count: int):
-        found = measure(count)
+        duration = measure(count)
         interrupt("?")
-        return found
+        return duration
 
     flow.invoke(1, ONE)
     assert flow.invoke(Command(resume=1), ONE) == length

@@ -24,7 +24,7 @@ COUNTED = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
 Json = dict[str, Any]
 
 
-def message_item(text: str, id: str = "msg_1", *more: Json) -> Json:
+def text_item(text: str, id: str = "msg_1", *more: Json) -> Json:
     part = {"type": "output_text", "text": text, "annotations": []}
     return {"type": "message", "id": id, "role": "assistant", "content": [part, *more]}
 
@@ -45,7 +45,7 @@ def decoder() -> ResponsesDecoder:
     return ResponsesDecoder(recordings.fail)
 
 
-def decode_whole(*output: Json, **fields: Any) -> AIMessage:
+def decode(*output: Json, **fields: Any) -> AIMessage:
     events = decoder().whole(response(*output, **fields))
     assert_valid_event_stream(events)
     return recordings.message(events)
@@ -65,7 +65,7 @@ def decode_stream(*stream_items: Json, output: tuple[Json, ...] = ()) -> AIMessa
     return recordings.message(events)
 
 
-def item_added(item: Json, index: int = 0) -> Json:
+def add_item(item: Json, index: int = 0) -> Json:
     return {"type": "output_item.added", "output_index": index, "item": item}
 
 
@@ -98,7 +98,7 @@ def model(server: FaultServer, **fields: Any) -> ChatOpenAI:
 
 @pytest.mark.parametrize("usage", ["x", [1], 5, {"input_tokens": "many"}])
 def test_F_S12_usage_that_counts_nothing_costs_no_answer(usage: Any) -> None:
-    message = decode_whole(message_item("Hi."), usage=usage)
+    message = decode(text_item("Hi."), usage=usage)
 
     assert (message.text, message.finish_reason) == ("Hi.", "stop")
     assert message.response_metadata["token_usage"] == usage
@@ -107,7 +107,7 @@ def test_F_S12_usage_that_counts_nothing_costs_no_answer(usage: Any) -> None:
 @pytest.mark.parametrize("details", ["x", [1], 5, {"cached_tokens": "few"}])
 @pytest.mark.parametrize("kind", ["input", "output"])
 def test_F_S12_details_that_count_nothing_cost_no_counts(kind: str, details: Any) -> None:
-    message = decode_whole(message_item("Hi."), usage={**USAGE, f"{kind}_tokens_details": details})
+    message = decode(text_item("Hi."), usage={**USAGE, f"{kind}_tokens_details": details})
 
     assert message.text == "Hi."
     assert message.usage_metadata == COUNTED
@@ -116,7 +116,7 @@ def test_F_S12_details_that_count_nothing_cost_no_counts(kind: str, details: Any
 
 @pytest.mark.parametrize("details", ["max", ["max"], {"reason": ["max"]}, {"reason": "max"}])
 def test_F_S12_details_that_say_nothing_cost_no_answer(details: Any) -> None:
-    message = decode_whole(message_item("Hi."), status="incomplete", incomplete_details=details)
+    message = decode(text_item("Hi."), status="incomplete", incomplete_details=details)
 
     assert (message.text, message.finish_reason) == ("Hi.", "unknown")
     assert message.response_metadata["incomplete_details"] == details
@@ -127,7 +127,7 @@ def test_F_S12_details_that_say_nothing_cost_no_answer(details: Any) -> None:
 
 @pytest.mark.parametrize("status", ["queued", "in_progress"])
 def test_E3_a_response_under_way_is_no_success(status: str) -> None:
-    message = decode_whole(message_item("So far"), status=status)
+    message = decode(text_item("So far"), status=status)
 
     assert (message.text, message.finish_reason) == ("So far", "pause")
     assert message.response_metadata["status"] == status
@@ -138,7 +138,7 @@ def test_E6_a_response_under_way_is_not_kept(
     call: Any, fault_server: FaultServer, status: str
 ) -> None:
     fault_server.script(
-        PATH, json_answer(response(status=status)), json_answer(response(message_item("Done.")))
+        PATH, json_answer(response(status=status)), json_answer(response(text_item("Done.")))
     )
     chat = model(fault_server, cache=InMemoryCache())
 
@@ -151,9 +151,8 @@ def test_E6_a_response_under_way_is_not_kept(
 def test_E3_a_cancelled_response_is_an_error_and_not_tried_again(
     call: Any, fault_server: FaultServer
 ) -> None:
-    fault_server.script(
-        PATH, json_answer(response(message_item("So"), status="cancelled", usage=USAGE))
-    )
+    answer = response(text_item("So"), status="cancelled", usage=USAGE)
+    fault_server.script(PATH, json_answer(answer))
     with pytest.raises(ModelError, match="cancelled") as excinfo:
         call.invoke(model(fault_server, max_retries=2), "Hi")
 
@@ -172,13 +171,13 @@ def test_E3_a_stream_that_is_cancelled_is_an_error() -> None:
 
 def failed() -> Json:
     error = {"code": "invalid_image", "message": "No such image."}
-    return response(message_item("Half"), status="failed", error=error, usage=USAGE)
+    return response(text_item("Half"), status="failed", error=error, usage=USAGE)
 
 
 def test_E2_a_failed_stream_tells_its_usage(call: Any, fault_server: FaultServer) -> None:
     events = [
         {"type": "response.created", "response": response(status="in_progress")},
-        item_added(empty(message_item(""))) | {"type": "response.output_item.added"},
+        add_item(empty(text_item(""))) | {"type": "response.output_item.added"},
         text_event("response.output_text.delta", delta="Half"),
         {"type": "response.failed", "response": failed()},
     ]
@@ -220,8 +219,8 @@ HOLOGRAM = {"type": "output_hologram", "depth": 3, "text": "shimmering"}
 
 
 def test_F_S12_a_part_of_a_message_that_nobody_knows_is_kept() -> None:
-    item = message_item("See:", "msg_1", HOLOGRAM)
-    message = decode_whole(item)
+    item = text_item("See:", "msg_1", HOLOGRAM)
+    message = decode(item)
 
     assert message.content_blocks[1] == {
         "type": "non_standard",
@@ -229,7 +228,7 @@ def test_F_S12_a_part_of_a_message_that_nobody_knows_is_kept() -> None:
         "extras": {"item_id": "msg_1"},
     }
     assert message == decode_stream(
-        item_added(empty(item)),
+        add_item(empty(item)),
         text_event("output_text.delta", delta="See:"),
         text_event("content_part.done", part=item["content"][0]),
         {**text_event("content_part.done", part=HOLOGRAM), "content_index": 1},
@@ -238,9 +237,9 @@ def test_F_S12_a_part_of_a_message_that_nobody_knows_is_kept() -> None:
     )
 
 
-@pytest.mark.parametrize("parts", [[HOLOGRAM], [message_item("a")["content"][0], HOLOGRAM]])
+@pytest.mark.parametrize("parts", [[HOLOGRAM], [text_item("a")["content"][0], HOLOGRAM]])
 def test_F_S12_such_a_part_goes_back_in_its_message(parts: list[Json]) -> None:
-    answer = decode_whole({**message_item(""), "content": parts})
+    answer = decode({**text_item(""), "content": parts})
     answer.response_metadata["model_provider"] = "openai"
     explanation = ChatOpenAI(model="m", api_key="k", use_responses_api=True).explain(
         [HumanMessage("Hi"), answer, HumanMessage("More")]
@@ -260,21 +259,21 @@ def test_F_T15_an_unknown_item_that_nobody_announced_is_kept(
     message = decode_stream(*deltas, *([done(item)] if is_in_stream else []), output=(item,))
 
     assert message.content_blocks == [{"type": "non_standard", "value": item}]
-    assert message == decode_whole(item)
+    assert message == decode(item)
 
 
 # -- what shares an id
 
 
 def test_F_T15_two_items_of_one_id_are_both_told() -> None:
-    first, second = message_item("One.", "msg_1"), message_item("Two.", "msg_1")
-    message = decode_whole(first, second)
+    first, second = text_item("One.", "msg_1"), text_item("Two.", "msg_1")
+    message = decode(first, second)
 
     assert [block["text"] for block in message.content_blocks] == ["One.", "Two."]
     assert message == decode_stream(
-        item_added(empty(first), 0),
+        add_item(empty(first), 0),
         text_event("output_text.delta", index=0, delta="One."),
-        item_added(empty(second), 1),
+        add_item(empty(second), 1),
         text_event("output_text.delta", index=1, delta="Two."),
         done(first, 0),
         done(second, 1),
@@ -284,17 +283,17 @@ def test_F_T15_two_items_of_one_id_are_both_told() -> None:
 
 @pytest.mark.parametrize("is_in_final", [True, False])
 def test_F_T15_the_second_of_one_id_needs_no_announcement(is_in_final: bool) -> None:
-    first, second = message_item("One.", "msg_1"), message_item("Two.", "msg_1")
+    first, second = text_item("One.", "msg_1"), text_item("Two.", "msg_1")
     output = (first, second) if is_in_final else ()
     message = decode_stream(done(first, 0), done(second, 1), output=output)
 
-    assert message == decode_whole(first, second)
+    assert message == decode(first, second)
 
 
 def test_F_T15_a_place_that_shifts_makes_no_second_item() -> None:
-    item = message_item("One.")
+    item = text_item("One.")
     message = decode_stream(
-        item_added(empty(item), 0),
+        add_item(empty(item), 0),
         text_event("output_text.delta", index=1, delta="One."),
         done(item, 2),
         output=({"type": "reasoning", "id": "rs_1", "summary": []}, item),
@@ -305,9 +304,9 @@ def test_F_T15_a_place_that_shifts_makes_no_second_item() -> None:
 
 
 def test_F_T15_ids_that_change_with_every_event_are_one_item() -> None:
-    item = message_item("One.")
+    item = text_item("One.")
     message = decode_stream(
-        item_added(empty(item, id="msg_a")),
+        add_item(empty(item, id="msg_a")),
         text_event("output_text.delta", "msg_b", delta="One."),
         done({**item, "id": "msg_c"}),
         output=({**item, "id": "msg_d"},),
@@ -321,7 +320,7 @@ def test_F_T15_ids_that_change_with_every_event_are_one_item() -> None:
 
 @pytest.mark.parametrize("teller", ["text", "part", "item", "response"])
 def test_F_T15_text_beyond_the_deltas_is_told(teller: str) -> None:
-    item = message_item("Hello")
+    item = text_item("Hello")
     ends = {
         "text": text_event("output_text.done", text="Hello"),
         "part": text_event("content_part.done", part=item["content"][0]),
@@ -329,27 +328,27 @@ def test_F_T15_text_beyond_the_deltas_is_told(teller: str) -> None:
     }
     end_events = [ends[teller]] if teller in ends else []
     message = decode_stream(
-        item_added(empty(item)),
+        add_item(empty(item)),
         text_event("output_text.delta", delta="Hel"),
         *end_events,
         output=() if end_events else (item,),
     )
 
-    assert message.content_blocks == decode_whole(item).content_blocks
+    assert message.content_blocks == decode(item).content_blocks
 
 
 @pytest.mark.parametrize("teller", ["refusal", "part", "item"])
 def test_F_T15_a_refusal_beyond_the_deltas_is_told(teller: str) -> None:
     part = {"type": "refusal", "refusal": "I will not."}
-    item = {**message_item(""), "content": [part]}
+    item = {**text_item(""), "content": [part]}
     ends = {
         "refusal": text_event("refusal.done", refusal="I will not."),
         "part": text_event("content_part.done", part=part),
         "item": done(item),
     }
-    events = [item_added(empty(item)), text_event("refusal.delta", delta="I will")]
+    events = [add_item(empty(item)), text_event("refusal.delta", delta="I will")]
 
-    assert decode_stream(*events, ends[teller]).content_blocks == decode_whole(item).content_blocks
+    assert decode_stream(*events, ends[teller]).content_blocks == decode(item).content_blocks
 
 
 @pytest.mark.parametrize("teller", ["arguments", "item", "response"])
@@ -361,20 +360,20 @@ def test_F_T15_arguments_beyond_the_deltas_are_told(teller: str, delta: str | No
         "arguments": {"type": "function_call_arguments.done", **event, "arguments": '{"a":1}'},
         "item": done(item),
     }
-    said_of_it = {"type": "function_call_arguments.delta", **event, "delta": delta}
+    delta_event = {"type": "function_call_arguments.delta", **event, "delta": delta}
     end_events = [ends[teller]] if teller in ends else []
     message = decode_stream(
-        item_added(call_item("")), said_of_it, *end_events, output=() if end_events else (item,)
+        add_item(call_item("")), delta_event, *end_events, output=() if end_events else (item,)
     )
 
-    assert message.tool_calls == decode_whole(item).tool_calls
+    assert message.tool_calls == decode(item).tool_calls
     assert message.tool_calls[0]["args"] == {"a": 1}
 
 
 @pytest.mark.parametrize(("final", "kind"), [('{"a": 1}', None), ('{"a":2}', MalformedStreamError)])
 def test_F_U09_a_call_that_is_told_twice_must_be_one_call(final: str, kind: Any) -> None:
     event = {"type": "function_call_arguments.delta", "item_id": "fc_1", "delta": '{"a":1}'}
-    events = [item_added(call_item("")), event, done(call_item(final))]
+    events = [add_item(call_item("")), event, done(call_item(final))]
     if kind is None:
         assert decode_stream(*events).tool_calls[0]["args"] == {"a": 1}
         return
@@ -390,10 +389,10 @@ def test_F_T15_free_text_beyond_the_deltas_is_told(teller: str) -> None:
     event = {"item_id": "ct_1", "output_index": 0}
     delta = {"type": "custom_tool_call_input.delta", **event, "delta": "print("}
     end = {"type": "custom_tool_call_input.done", **event, "input": item["input"]}
-    events = [item_added({**item, "input": ""}), delta, *([end] if teller == "input" else [])]
+    events = [add_item({**item, "input": ""}), delta, *([end] if teller == "input" else [])]
     message = decode_stream(*events, done(item), output=(item,))
 
-    assert message == decode_whole(item)
+    assert message == decode(item)
     assert message.tool_calls[0]["args"] == {"__arg1": 'print("a")\n'}
 
 
@@ -424,9 +423,7 @@ def test_F_T15_free_text_beyond_the_deltas_is_told(teller: str) -> None:
 def test_F_T15_arguments_of_server_tools_beyond_the_deltas_are_told(item: Json, event: str) -> None:
     delta = {"type": event, "item_id": item["id"], "output_index": 0, "delta": '{"a":'}
 
-    assert decode_stream(item_added({**item, "status": None}), delta, done(item)) == decode_whole(
-        item
-    )
+    assert decode_stream(add_item({**item, "status": None}), delta, done(item)) == decode(item)
 
 
 def test_F_T15_reasoning_beyond_the_deltas_is_told() -> None:
@@ -437,7 +434,7 @@ def test_F_T15_reasoning_beyond_the_deltas_is_told() -> None:
     item = {"type": "reasoning", "id": "rs_1", "summary": parts, "encrypted_content": "gAAA"}
     event = {"item_id": "rs_1", "output_index": 0}
     message = decode_stream(
-        item_added({**item, "summary": [], "encrypted_content": None}),
+        add_item({**item, "summary": [], "encrypted_content": None}),
         {"type": "reasoning_summary_text.delta", **event, "summary_index": 0, "delta": "First"},
         {"type": "reasoning_summary_text.done", **event, "summary_index": 0, "text": "First this."},
         {"type": "reasoning_summary_text.delta", **event, "summary_index": 1, "delta": "The"},
@@ -445,16 +442,16 @@ def test_F_T15_reasoning_beyond_the_deltas_is_told() -> None:
         output=(item,),
     )
 
-    assert message == decode_whole(item)
+    assert message == decode(item)
 
 
 def test_F_S12_fields_of_a_call_that_only_its_end_tells_are_kept() -> None:
     item = call_item("{}", caller={"type": "direct"}, status="completed", namespace="n")
     message = decode_stream(
-        item_added(call_item("", status="in_progress", namespace="n")), done(item), output=(item,)
+        add_item(call_item("", status="in_progress", namespace="n")), done(item), output=(item,)
     )
 
-    assert message == decode_whole(item)
+    assert message == decode(item)
     assert message.content_blocks[0]["extras"] == {
         "caller": {"type": "direct"},
         "item_id": "fc_1",
@@ -491,7 +488,7 @@ SHELL_OUTPUT = [{"stdout": "ok", "stderr": "", "outcome": {"type": "exit", "exit
 def test_F_U09_results_of_tools_that_the_client_runs_for_openai_go_back(
     item: Json, kind: str
 ) -> None:
-    answer = decode_whole({**item, "call_id": "call_1", "status": "completed"})
+    answer = decode({**item, "call_id": "call_1", "status": "completed"})
     result = ToolMessage("ok", tool_call_id="call_1", additional_kwargs={"type": kind})
     explanation = ChatOpenAI(model="m", api_key="k", use_responses_api=True).explain(
         [HumanMessage("Go"), answer, result]
@@ -504,13 +501,10 @@ def test_F_U09_results_of_tools_that_the_client_runs_for_openai_go_back(
 
 
 def test_what_a_shell_said_of_each_command_goes_back_as_it_was_listed() -> None:
-    answer = decode_whole({"type": "shell_call", "id": "sh_1", "call_id": "call_1", "action": {}})
+    answer = decode({"type": "shell_call", "id": "sh_1", "call_id": "call_1", "action": {}})
     shell_outputs = [*SHELL_OUTPUT, {"stdout": "", "stderr": "", "outcome": {"type": "timeout"}}]
-    result = ToolMessage(
-        json.dumps(shell_outputs),
-        tool_call_id="call_1",
-        additional_kwargs={"type": "shell_call_output"},
-    )
+    fields = {"type": "shell_call_output"}
+    result = ToolMessage(json.dumps(shell_outputs), tool_call_id="call_1", additional_kwargs=fields)
     explanation = ChatOpenAI(model="m", api_key="k", use_responses_api=True).explain(
         [HumanMessage("Go"), answer, result]
     )
@@ -519,7 +513,7 @@ def test_what_a_shell_said_of_each_command_goes_back_as_it_was_listed() -> None:
 
 
 def test_F_U09_a_call_in_a_providers_own_words_may_be_named_by_its_id() -> None:
-    answer = decode_whole({"type": "mcp_approval_request", "id": "mcpr_1", "name": "f"})
+    answer = decode({"type": "mcp_approval_request", "id": "mcpr_1", "name": "f"})
 
     check_tool_results([answer, ToolMessage("yes", tool_call_id="mcpr_1")])
 
@@ -530,7 +524,7 @@ def test_answers_of_responses_go_back_to_responses_whoever_of_openai_signed_them
     writer: str, kind: Any
 ) -> None:
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
-    answer = decode_whole(thought, message_item("Hi."))
+    answer = decode(thought, text_item("Hi."))
     answer.response_metadata["model_provider"] = writer
     more = {"azure_endpoint": "https://x.example", "api_version": "v1"}
     chat = kind(model="m", api_key="k", **(more if kind is AzureChatOpenAI else {}))
@@ -541,7 +535,7 @@ def test_answers_of_responses_go_back_to_responses_whoever_of_openai_signed_them
 
 @pytest.mark.parametrize("writer", [None, "deepseek"])
 def test_answers_of_others_do_not_choose_responses(writer: str | None) -> None:
-    answer = decode_whole(message_item("Hi."))
+    answer = decode(text_item("Hi."))
     answer.response_metadata["model_provider"] = writer
     explanation = ChatOpenAI(model="m", api_key="k").explain([HumanMessage("Hi"), answer])
 
@@ -561,7 +555,7 @@ def test_a_refusal_of_structured_output_says_its_words(
     call: Any, fault_server: FaultServer
 ) -> None:
     part = {"type": "refusal", "refusal": "I cannot add that."}
-    answer = json_answer(response({**message_item(""), "content": [part]}))
+    answer = json_answer(response({**text_item(""), "content": [part]}))
     fault_server.script(PATH, answer, answer, answer)
     with pytest.raises(StructuredOutputError, match="the model refused: I cannot add that"):
         call.invoke(model(fault_server).with_structured_output(Sum), "Hi")
@@ -571,7 +565,7 @@ def completed_with(**fields: Any) -> list[Any]:
     """The events of a stream whose end says `response.completed`, whatever its status."""
     reader = decoder()
     start = {"type": "response.created", "response": response(status="in_progress")}
-    end = {"type": "response.completed", "response": response(message_item("half"), **fields)}
+    end = {"type": "response.completed", "response": response(text_item("half"), **fields)}
     return [event for item in (start, end) for event in reader.feed(item)]
 
 
@@ -589,13 +583,10 @@ def test_F_Y04_a_completed_response_that_is_incomplete_says_why(reason, expected
 
 
 def test_F_Y04_an_incomplete_response_is_not_cached(call, fault_server: FaultServer):
-    incomplete_response = response(
-        message_item("half"),
-        status="incomplete",
-        incomplete_details={"reason": "max_output_tokens"},
-    )
-    end = {"type": "response.completed", "response": incomplete_response}
-    fault_server.script(PATH, sse_answer([end]), json_answer(response(message_item("all of it"))))
+    details = {"reason": "max_output_tokens"}
+    incomplete = response(text_item("half"), status="incomplete", incomplete_details=details)
+    end = {"type": "response.completed", "response": incomplete}
+    fault_server.script(PATH, sse_answer([end]), json_answer(response(text_item("all of it"))))
     model = ChatOpenAI(
         model="m",
         api_key="k",

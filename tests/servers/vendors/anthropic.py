@@ -25,9 +25,9 @@ def read_anthropic(body: dict[str, Any]) -> Request:
     form = (body.get("output_config") or {}).get("format") or body.get("output_format") or {}
     return Request(
         [
-            (one["name"], one["input_schema"])
-            for one in body.get("tools") or []
-            if "input_schema" in one
+            (tool["name"], tool["input_schema"])
+            for tool in body.get("tools") or []
+            if "input_schema" in tool
         ],
         choice.get("name") or ("none" if choice.get("type") == "none" else None),
         form.get("schema"),

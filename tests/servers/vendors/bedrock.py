@@ -16,11 +16,11 @@ AWS_STREAM = "application/vnd.amazon.eventstream"
 def read_converse(body: dict[str, Any]) -> Request:
     """Read a request of Converse."""
     config = body.get("toolConfig") or {}
-    specs = [one["toolSpec"] for one in config.get("tools") or [] if "toolSpec" in one]
+    specs = [tool["toolSpec"] for tool in config.get("tools") or [] if "toolSpec" in tool]
     form = ((body.get("outputConfig") or {}).get("textFormat") or {}).get("structure") or {}
     schema = (form.get("jsonSchema") or {}).get("schema")
     return Request(
-        [(one["name"], one["inputSchema"]["json"]) for one in specs],
+        [(spec["name"], spec["inputSchema"]["json"]) for spec in specs],
         ((config.get("toolChoice") or {}).get("tool") or {}).get("name"),
         json.loads(schema) if isinstance(schema, str) else schema,
         has_result=any("toolResult" in block for block in body["messages"][-1]["content"]),

@@ -9,8 +9,10 @@ from tests.servers.vendors.replies import USAGE, Request, as_json, as_sse, reply
 
 def read_google(body: dict[str, Any]) -> Request:
     """Read a request for contents of Gemini's."""
-    declared = [
-        one for tool in body.get("tools") or [] for one in tool.get("functionDeclarations") or []
+    declarations = [
+        declaration
+        for tool in body.get("tools") or []
+        for declaration in tool.get("functionDeclarations") or []
     ]
     calling = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
     names = calling.get("allowedFunctionNames") or [None]
@@ -19,8 +21,11 @@ def read_google(body: dict[str, Any]) -> Request:
     is_json = options.get("responseMimeType") == "application/json"
     return Request(
         [
-            (one["name"], one.get("parametersJsonSchema") or one.get("parameters") or {})
-            for one in declared
+            (
+                declaration["name"],
+                declaration.get("parametersJsonSchema") or declaration.get("parameters") or {},
+            )
+            for declaration in declarations
         ],
         "none" if calling.get("mode") == "NONE" else names[0],
         schema,
@@ -43,9 +48,9 @@ def google(body: dict[str, Any], *, is_stream: bool) -> tuple[str, bytes]:
         )
     )
     if not is_stream:
-        whole = parts if reply.call is not None else [{"text": reply.text}]
+        content_parts = parts if reply.call is not None else [{"text": reply.text}]
         candidate = {
-            "content": {"role": "model", "parts": whole},
+            "content": {"role": "model", "parts": content_parts},
             "finishReason": "STOP",
             "index": 0,
         }

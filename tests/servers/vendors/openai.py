@@ -27,8 +27,8 @@ def read_completions(body: dict[str, Any]) -> Request:
     choice = body.get("tool_choice")
     return Request(
         [
-            (one["function"]["name"], one["function"].get("parameters") or {})
-            for one in body.get("tools") or []
+            (tool["function"]["name"], tool["function"].get("parameters") or {})
+            for tool in body.get("tools") or []
         ],
         choice["function"]["name"] if isinstance(choice, dict) else choice,
         form.get("json_schema", {}).get("schema"),
@@ -115,9 +115,9 @@ def read_responses(body: dict[str, Any]) -> Request:
     items = body["input"] if isinstance(body["input"], list) else [{}]
     return Request(
         [
-            (one["name"], one.get("parameters") or {})
-            for one in body.get("tools") or []
-            if "name" in one
+            (tool["name"], tool.get("parameters") or {})
+            for tool in body.get("tools") or []
+            if "name" in tool
         ],
         choice.get("name") if isinstance(choice, dict) else choice,
         form.get("schema"),
@@ -151,18 +151,18 @@ def responses(body: dict[str, Any]) -> tuple[str, bytes]:
         "input_tokens": USAGE[0], "input_tokens_details": {"cached_tokens": 0},
         "output_tokens": USAGE[1], "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": sum(USAGE),
     }  # fmt: skip
-    whole = {
+    response = {
         "id": "resp_1", "object": "response", "created_at": 1, "model": body["model"], "status": "completed",
         "output": [item], "usage": usage, "error": None, "incomplete_details": None, "instructions": None,
         "metadata": {}, "parallel_tool_calls": True, "temperature": 1.0, "top_p": 1.0, "tools": [],
         "tool_choice": "auto",
     }  # fmt: skip
     if not body.get("stream"):
-        return as_json(whole)
+        return as_json(response)
     events = [
         (
             "response.created",
-            {"response": {**whole, "status": "in_progress", "output": [], "usage": None}},
+            {"response": {**response, "status": "in_progress", "output": [], "usage": None}},
         )
     ]
     if reply.call is not None:
@@ -187,7 +187,7 @@ def responses(body: dict[str, Any]) -> tuple[str, bytes]:
         events.append(("response.output_text.done", {**place, "text": reply.text}))
         events.append(("response.content_part.done", {**place, "part": item["content"][0]}))
     events.append(("response.output_item.done", {"output_index": 0, "item": item}))
-    events.append(("response.completed", {"response": whole}))
+    events.append(("response.completed", {"response": response}))
     return as_named_sse(
         (kind, {"sequence_number": number, **data}) for number, (kind, data) in enumerate(events)
     )

@@ -61,8 +61,8 @@ def with_text(request: Request, body: dict[str, Any]) -> Request:
     text = json.dumps(body, ensure_ascii=False)
     if ASKS_FOR_JSON.search(text) and request.schema is None and not request.tools:
         request = replace(request, is_json=True)
-    found = re.search(r"'([^'\"]*[^\x00-\x7f][^'\"]*)'", text)
-    return replace(request, word=found[1]) if found else request
+    match = re.search(r"'([^'\"]*[^\x00-\x7f][^'\"]*)'", text)
+    return replace(request, word=match[1]) if match else request
 
 
 def fill(
@@ -96,7 +96,7 @@ def as_json(value: Any) -> tuple[str, bytes]:
 def as_sse(values: list[dict[str, Any]], end: str = "") -> tuple[str, bytes]:
     """Return server-sent events without names."""
     return "text/event-stream", (
-        "".join(f"data: {json.dumps(one)}\n\n" for one in values) + end
+        "".join(f"data: {json.dumps(value)}\n\n" for value in values) + end
     ).encode()
 
 

@@ -169,10 +169,10 @@ def test_the_server_process_is_kept_between_calls_and_ends_with_the_client(call)
 def test_a_server_that_dies_in_a_call_is_a_typed_error_and_the_next_call_connects_again(call):
     with MCPClient(COMMAND) as client:
         tools = tools_of(call, client)
-        with pytest.raises(MCPConnectionError, match="went away") as caught:
+        with pytest.raises(MCPConnectionError, match="went away") as excinfo:
             call.invoke(tools["die"], calling("die"))
-        assert caught.value.server == "official_server.py"
-        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+        assert excinfo.value.server == "official_server.py"
+        assert str(pickle.loads(pickle.dumps(excinfo.value))) == str(excinfo.value)
 
         assert call.invoke(tools["add"], {"a": 1}) == "3"
 
@@ -305,9 +305,9 @@ def test_a_program_that_closes_nothing_ends_cleanly(tmp_path):
         "print(tools['add'].invoke({'a': 1}))\n"
     )
 
-    ended = _run([sys.executable, "-W", "error", str(program)])
+    outcome = _run([sys.executable, "-W", "error", str(program)])
 
-    assert ended == (0, "3\n", "")
+    assert outcome == (0, "3\n", "")
 
 
 def _run(command: list[str]) -> tuple[int, str, str]:

@@ -28,21 +28,21 @@ def address(request, woven) -> Any:
 def ask(address: Any, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
     async def body() -> list[Any]:
         async with Client(address) as client:
-            listed = await client.list_tools()
-            return [listed.tools, *[await client.call_tool(name, args) for name, args in calls]]
+            tool_list = await client.list_tools()
+            return [tool_list.tools, *[await client.call_tool(name, args) for name, args in calls]]
 
     return asyncio.run(body())
 
 
 @pytest.mark.slow
 def test_the_official_client_lists_and_calls_our_tools(address):
-    tools, added, weather = ask(address, ("add", {"a": 3}), ("weather", {"city": "Oslo"}))
+    tools, sum_result, weather = ask(address, ("add", {"a": 3}), ("weather", {"city": "Oslo"}))
 
-    described = {one.name: one for one in tools}
-    assert described["add"].description == "Add two numbers."
-    assert described["add"].input_schema["required"] == ["a"]
-    assert described["weather"].input_schema["properties"]["city"]["description"] == "where"
-    assert (added.content[0].text, added.is_error) == ("5", False)
+    tools_by_name = {tool.name: tool for tool in tools}
+    assert tools_by_name["add"].description == "Add two numbers."
+    assert tools_by_name["add"].input_schema["required"] == ["a"]
+    assert tools_by_name["weather"].input_schema["properties"]["city"]["description"] == "where"
+    assert (sum_result.content[0].text, sum_result.is_error) == ("5", False)
     assert weather.structured_content == {"city": "Oslo", "degrees": 21}
 
 
@@ -51,7 +51,7 @@ def test_injected_arguments_are_the_servers(address):
         address, ("secret", {"question": "q"}), ("secret", {"question": "q", "token": "forged"})
     )
 
-    assert list({one.name: one for one in tools}["secret"].input_schema["properties"]) == [
+    assert list({tool.name: tool for tool in tools}["secret"].input_schema["properties"]) == [
         "question"
     ]
     assert honest.content[0].text == forged.content[0].text == "q real"
@@ -67,7 +67,7 @@ def test_failures_are_results_that_the_model_can_read_and_tell_no_secrets(addres
         ("absent", {}),
     )
 
-    assert all(one.is_error for one in (invalid, unknown, polite, rude, absent))
+    assert all(result.is_error for result in (invalid, unknown, polite, rude, absent))
     assert "a: Input should be a valid integer" in invalid.content[0].text
     assert "zzz: add takes no such argument" in unknown.content[0].text
     assert polite.content[0].text == "no such city"
@@ -77,15 +77,15 @@ def test_failures_are_results_that_the_model_can_read_and_tell_no_secrets(addres
 
 @pytest.mark.slow
 def test_blocks_are_content(address):
-    _, drawn = ask(address, ("picture", {}))
+    _, result = ask(address, ("picture", {}))
 
-    assert [one.type for one in drawn.content] == ["text", "image"]
-    assert (drawn.content[1].data, drawn.content[1].mime_type) == ("ZGF0YQ==", "image/png")
+    assert [block.type for block in result.content] == ["text", "image"]
+    assert (result.content[1].data, result.content[1].mime_type) == ("ZGF0YQ==", "image/png")
 
 
 def test_our_client_and_our_server_understand_each_other(call, woven):
     with MCPClient(woven.url) as client:
-        tools = {one.name: one for one in call.run(client, "tools")}
+        tools = {tool.name: tool for tool in call.run(client, "tools")}
         assert call.invoke(tools["add"], {"a": 1}) == "3"
 
 
@@ -121,7 +121,7 @@ def test_with_the_token_it_is(call, guarded):
     address = {"url": guarded.url, "headers": {"Authorization": "Bearer sesame"}}
 
     with MCPClient(address) as client:
-        assert "add" in {one.name for one in call.run(client, "tools")}
+        assert "add" in {tool.name for tool in call.run(client, "tools")}
 
 
 @tool
