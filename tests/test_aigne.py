@@ -55,11 +55,11 @@ VALUES: dict[tuple[str, str], Any] = {
 
 
 class Look(ChatModel):
-    seen: list[Any] = Field(default_factory=list)
+    calls: list[Any] = Field(default_factory=list)
     answer: dict[str, Any] = Field(default_factory=dict)
 
     def process(self, input, options):
-        self.seen.append((input, options))
+        self.calls.append((input, options))
         return {"text": "ok", **self.answer}
 
 
@@ -98,7 +98,7 @@ def check_model_option(aigne_name: str, foldline_name: str) -> None:
     for name in (aigne_name, foldline_name):
         model = Look()
         model.run({"messages": "x", "modelOptions": {name: 5}})
-        options = model.seen[0][0].model_options | model.seen[0][1]
+        options = model.calls[0][0].model_options | model.calls[0][1]
         assert options[foldline_name] == 5
 
 
@@ -155,7 +155,7 @@ def check_usage(aigne_name: str, foldline_name: str) -> None:
 def check_invoke_option(aigne_name: str, foldline_name: str) -> None:
     model = Look()
     model.run({"messages": "x"})
-    options = model.seen[0][1]
+    options = model.calls[0][1]
     assert isinstance(options, AgentInvokeOptions)
     assert getattr(options, foldline_name) is not None
 

@@ -29,17 +29,17 @@ class Recorder(BaseCallbackHandler):
     """Writes down every start and end, with the names of runs and their parents."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, str]] = []
+        self.events: list[tuple[str, str]] = []
         self.names: dict[Any, str] = {}
         self.parents: dict[str, str | None] = {}
 
     def _start(self, kind: str, name: str, run_id: Any, parent: Any) -> None:
         self.names[run_id] = name
         self.parents[name] = self.names.get(parent)
-        self.told.append((f"{kind}_start", name))
+        self.events.append((f"{kind}_start", name))
 
     def _end(self, event: str, run_id: Any) -> None:
-        self.told.append((event, self.names[run_id]))
+        self.events.append((event, self.names[run_id]))
 
     def on_chain_start(self, serialized, inputs, *, run_id, parent_run_id=None, **kwargs):
         self._start("chain", kwargs.get("name") or "?", run_id, parent_run_id)
@@ -69,10 +69,10 @@ class Recorder(BaseCallbackHandler):
         self._end("tool_error", run_id)
 
     def starts(self) -> int:
-        return sum(event.endswith("_start") for event, _ in self.told)
+        return sum(event.endswith("_start") for event, _ in self.events)
 
     def ends(self) -> int:
-        return len(self.told) - self.starts()
+        return len(self.events) - self.starts()
 
 
 @pytest.fixture

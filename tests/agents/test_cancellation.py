@@ -61,7 +61,7 @@ class SlowRecorder(AsyncCallbackHandler):
     on_chain_error = on_llm_error = on_tool_error = _end
 
 
-class Tried:
+class Trial:
     """One attempt: what ran, and what was left when it was cancelled."""
 
     def __init__(self) -> None:
@@ -89,10 +89,10 @@ class Tried:
     def check(self) -> None:
         assert self.slow.starts == self.slow.ends
         assert set(self.slow.starts.values()) <= {1}
-        assert self.plain.starts() == self.plain.ends(), self.plain.told
+        assert self.plain.starts() == self.plain.ends(), self.plain.events
 
 
-async def cancelled_after(ticks: int, trial: Tried, body) -> bool:
+async def cancelled_after(ticks: int, trial: Trial, body) -> bool:
     """Run a body, cancel it after some ticks; say whether it was over before that."""
 
     async def watched():
@@ -120,7 +120,7 @@ def cancel_everywhere(body, afterwards) -> int:
 
     async def main() -> int:
         for ticks in range(MOST_TICKS):
-            trial = Tried()
+            trial = Trial()
             is_over = await cancelled_after(ticks, trial, body)
             trial.check()
             await afterwards(trial)
@@ -190,7 +190,7 @@ MIDDLEWARE = {
 }
 
 
-def naps_agent(trial: Tried, name: str, *, fails: bool):
+def naps_agent(trial: Trial, name: str, *, fails: bool):
     """Call some tools, then say ok: what comes next is read off the conversation, in whichever process."""
     turns = iter([[down()]] if fails else [])
     naps = ONE_NAP if name == "one call" else NAPS
@@ -207,7 +207,7 @@ def naps_agent(trial: Tried, name: str, *, fails: bool):
     )
 
 
-async def to_its_end(agent, trial: Tried) -> list[str]:
+async def to_its_end(agent, trial: Trial) -> list[str]:
     """Carry on with what the thread holds; give the tools' results and the last words."""
     while (state := await agent.aget_state(THREAD)).next:
         await agent.ainvoke(APPROVED if state.interrupts else None, THREAD)
@@ -230,13 +230,13 @@ def test_FC03_an_agent_cancelled_at_any_await_goes_on_where_it_was(name, mode):
         else:
             assert [item async for item in agent.astream(agent_input, config, stream_mode=mode)]
 
-    async def body(trial: Tried):
+    async def body(trial: Trial):
         agent = naps_agent(trial, name, fails=name in ("fallback", "model retry"))
         await once(agent, "?", trial.config)
         if (await agent.aget_state(THREAD)).interrupts:
             await once(agent, APPROVED, trial.config)
 
-    async def afterwards(trial: Tried):
+    async def afterwards(trial: Trial):
         texts = [
             message.text
             for message in getattr(trial.error, "messages", ())
@@ -254,7 +254,7 @@ def test_FC03_an_agent_cancelled_at_any_await_goes_on_where_it_was(name, mode):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["invoke", "iter"])
 def test_FC03_an_executor_cancelled_at_any_await_gives_its_steps(mode):
-    async def body(trial: Tried):
+    async def body(trial: Trial):
         agent = create_tool_calling_agent(scripted(NAPS, NAPS, LAST), [trial.tool], PROMPT)
         executor = AgentExecutor(agent=agent, tools=[trial.tool])
         if mode == "invoke":
@@ -262,12 +262,12 @@ def test_FC03_an_executor_cancelled_at_any_await_gives_its_steps(mode):
         steps = executor.iter({"input": "?"}, callbacks=trial.config["callbacks"])
         return [step async for step in steps]
 
-    async def afterwards(trial: Tried):
+    async def afterwards(trial: Trial):
         observed = [
             observation for _, observation in getattr(trial.error, "intermediate_steps", ())
         ]
-        end_count = sum(event == "tool_end" for event, _ in trial.plain.told)
-        is_told = ("chain_end", "AgentExecutor") in trial.plain.told  # then the outputs are known
+        end_count = sum(event == "tool_end" for event, _ in trial.plain.events)
+        is_told = ("chain_end", "AgentExecutor") in trial.plain.events  # then the outputs are known
         if trial.error is not None and not is_told:
             assert (
                 end_count - 2 <= len(observed) <= end_count

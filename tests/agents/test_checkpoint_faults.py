@@ -138,20 +138,20 @@ class Errands:
     """An agent of three turns: `first`, then `second`, whose run may break the store, then an answer."""
 
     def __init__(self, saver, trouble, padding="") -> None:
-        self.ran: list[str] = []
+        self.runs: list[str] = []
         self.saver = saver
 
         @tool
         def first() -> str:
             """Go first."""
-            self.ran.append("first")
+            self.runs.append("first")
             return "first done"
 
         @tool
         def second() -> str:
             """Go second."""
-            self.ran.append("second")
-            if self.ran.count("second") == 1:
+            self.runs.append("second")
+            if self.runs.count("second") == 1:
                 trouble()
             return "second done" + padding
 
@@ -181,7 +181,7 @@ def check_that_it_goes_on(call, errands, failure):
 
     texts = [message.text[:11] for message in state["messages"]]
     assert texts == ["go", "", "first done", "", "second done", "Home."]
-    assert errands.ran == ["first", "second", "second"]
+    assert errands.runs == ["first", "second", "second"]
 
 
 def test_FK01_a_full_disk_is_a_store_error_and_the_run_goes_on_when_there_is_room(call, tmp_path):
@@ -271,7 +271,7 @@ def test_FK03_a_server_that_restarts_in_the_middle_of_a_run_is_not_noticed(
     state = call.invoke(errands.agent(), "go", THREAD)
 
     assert state["messages"][-1].text == "Home."
-    assert errands.ran == ["first", "second"]
+    assert errands.runs == ["first", "second"]
 
 
 @pytest.mark.slow

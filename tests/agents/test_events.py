@@ -152,7 +152,7 @@ def test_an_agent_is_a_tool_of_another_and_nests_in_traces(call, recorder):
 
     assert state["messages"][2].text == "two"
     assert recorder.parents["add"] == "tools"
-    assert recorder.told.count(("chain_start", "adder")) == 1
+    assert recorder.events.count(("chain_start", "adder")) == 1
     assert recorder.starts() == recorder.ends()
 
 
@@ -248,8 +248,8 @@ def test_callbacks_nest_and_every_run_ends_once(call, recorder):
     assert recorder.parents["ScriptedChatModel"] == "model"
     assert recorder.parents["add"] == "tools"
     assert recorder.starts() == recorder.ends() == 8
-    assert recorder.told[-1] == ("chain_end", "agent")
-    assert ("tool_error", "fail") in recorder.told
+    assert recorder.events[-1] == ("chain_end", "agent")
+    assert ("tool_error", "fail") in recorder.events
 
 
 def test_a_stream_ends_its_runs_once_and_tells_the_last_state(call, recorder):

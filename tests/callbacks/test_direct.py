@@ -36,12 +36,12 @@ class Listener(BaseCallbackHandler):
     run_inline = True
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, int, set[str]]] = []
+        self.calls: list[tuple[str, int, set[str]]] = []
         self.tokens: list[str] = []
 
     def _note(self, event: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         assert isinstance(kwargs["run_id"], UUID)
-        self.told.append((event, len(args), set(kwargs) - {"run_type"}))
+        self.calls.append((event, len(args), set(kwargs) - {"run_type"}))
 
     def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
         self._note("on_chat_model_start", args, kwargs)
@@ -76,9 +76,9 @@ def test_every_handler_gets_the_arguments_of_langchain(call: Any, way: str):
     config = {"callbacks": [direct, particular]}
     getattr(call, way)(CHAIN, {"topic": "bears"}, config)
 
-    assert direct.told == particular.told
-    assert {event for event, _, _ in direct.told} >= ARGUMENTS.keys() - {"on_llm_new_token"}
-    for event, places, names in direct.told:
+    assert direct.calls == particular.calls
+    assert {event for event, _, _ in direct.calls} >= ARGUMENTS.keys() - {"on_llm_new_token"}
+    for event, places, names in direct.calls:
         assert places == (2 if event.endswith("_start") else 1)
         assert names - {"inputs"} == ARGUMENTS[event]
 
@@ -142,7 +142,7 @@ def test_handlers_of_every_kind_hear_the_same_tokens(call: Any):
 
     assert [token for token in plain.tokens if token] == ["a", "b", "c"]
     assert particular.tokens == plain.tokens
-    assert [event for event, _, _ in deaf.told] == ["on_chat_model_start"]
+    assert [event for event, _, _ in deaf.calls] == ["on_chat_model_start"]
 
 
 def test_a_fault_is_raised_where_the_handler_says_so_and_logged_elsewhere(

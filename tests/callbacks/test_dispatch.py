@@ -147,10 +147,10 @@ def test_F_C08_a_handler_that_changes_what_it_is_told_harms_nobody(call: Any):
 
     class Witness(BaseCallbackHandler):
         run_inline = True
-        told: list[Any]
+        starts: list[Any]
 
         def on_chain_start(self, *args: Any, tags: Any, metadata: Any, **kwargs: Any) -> None:
-            self.told = [*getattr(self, "told", []), (tags, metadata)]
+            self.starts = [*getattr(self, "starts", []), (tags, metadata)]
 
         def on_stream_event(self, event: Any, **kwargs: Any) -> None:
             self.event = event
@@ -160,8 +160,8 @@ def test_F_C08_a_handler_that_changes_what_it_is_told_harms_nobody(call: Any):
         ADD | ADD, 1, {"callbacks": [Vandal(), witness], "tags": ["a"], "metadata": {"b": 1}}
     )
 
-    assert [tags for tags, _ in witness.told] == [["a"], ["seq:step:1", "a"], ["seq:step:2", "a"]]
-    assert all(metadata == {"b": 1} for _, metadata in witness.told)
+    assert [tags for tags, _ in witness.starts] == [["a"], ["seq:step:1", "a"], ["seq:step:2", "a"]]
+    assert all(metadata == {"b": 1} for _, metadata in witness.starts)
 
     event = {
         "event": "content-block-delta",
@@ -188,16 +188,16 @@ def test_a_handler_may_ignore_kinds_of_events(call: Any):
 def test_handle_event_tells_any_handler_and_respects_what_it_ignores():
     class Llm(BaseCallbackHandler):
         ignore_llm = True  # type: ignore[assignment]
-        heard = 0
+        calls = 0
 
         def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
-            self.heard += 1
+            self.calls += 1
 
     handler = Llm()
     handle_event([handler], "on_llm_end", "ignore_llm", None, run_id=uuid4())
     asyncio.run(ahandle_event([handler], "on_llm_end", None, None, run_id=uuid4()))
 
-    assert handler.heard == 1
+    assert handler.calls == 1
 
 
 def test_a_handler_of_text_models_gets_messages_as_text():
@@ -267,10 +267,10 @@ def counting(function: Any, instances: set[int]) -> Any:
 @pytest.mark.parametrize("event", ["on_chain_start", "on_chain_end", "on_chain_error"])
 def test_every_handler_hears_of_a_start_and_an_end_although_the_caller_is_cancelled(event):
     class Slow(AsyncCallbackHandler):
-        told = finished = 0
+        starts = finished = 0
 
         async def _hear(self, *args, **kwargs):
-            self.told += 1
+            self.starts += 1
             await asyncio.sleep(0.01)
             self.finished += 1
 
@@ -286,7 +286,7 @@ def test_every_handler_hears_of_a_start_and_an_end_although_the_caller_is_cancel
         return task.cancelled()
 
     assert asyncio.run(main())
-    assert [handler.told for handler in handlers] == [1, 1]
+    assert [handler.starts for handler in handlers] == [1, 1]
     assert handlers[1].finished == 1
     assert handlers[0].finished == (0 if event == "on_chain_start" else 1)
 

@@ -89,7 +89,7 @@ def test_a_copy_of_a_group_is_of_the_same_group():
     assert twin.handlers == group.handlers
 
 
-class Heard(BaseCallbackHandler):
+class Recorder(BaseCallbackHandler):
     run_inline = True
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class Heard(BaseCallbackHandler):
 
 
 def test_a_custom_event_belongs_to_the_run_it_is_dispatched_in(call: Any):
-    recorder = Heard()
+    recorder = Recorder()
 
     def work(x: int) -> int:
         dispatch_custom_event("progress", {"x": x})
@@ -122,6 +122,6 @@ def test_a_custom_event_belongs_to_the_run_it_is_dispatched_in(call: Any):
 
 def test_a_custom_event_outside_every_run_is_refused():
     with pytest.raises(UsageError, match="'lost' belongs to no run"):
-        dispatch_custom_event("lost", 1, config={"callbacks": [Heard()]})
+        dispatch_custom_event("lost", 1, config={"callbacks": [Recorder()]})
     with pytest.raises(RuntimeError):
-        asyncio.run(adispatch_custom_event("lost", 1, config={"callbacks": [Heard()]}))
+        asyncio.run(adispatch_custom_event("lost", 1, config={"callbacks": [Recorder()]}))

@@ -42,16 +42,16 @@ from foldline.runnables.utils import AddableDict
 
 class Recorder(BaseCallbackHandler):
     def __init__(self) -> None:
-        self.seen: list[str] = []
+        self.events: list[str] = []
 
     def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
-        self.seen.append(f"start {kwargs['name']} {sorted(inputs)}")
+        self.events.append(f"start {kwargs['name']} {sorted(inputs)}")
 
     def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:
-        self.seen.append(f"end {sorted(outputs)}")
+        self.events.append(f"end {sorted(outputs)}")
 
     def on_chain_error(self, error: BaseException, **kwargs: Any) -> None:
-        self.seen.append(f"error {type(error).__name__}")
+        self.events.append(f"error {type(error).__name__}")
 
 
 class Order(BaseMemory):
@@ -104,16 +104,16 @@ def sum_pieces(pieces: list[Any]) -> Any:
 
 def test_the_order_is_that_of_the_template_method(call: Any) -> None:
     recorder = Recorder()
-    memory = Order(notes=recorder.seen)
+    memory = Order(notes=recorder.events)
 
     output = call.invoke(Shout(memory=memory, callbacks=[recorder]), {"text": "hi"})
 
     assert output == {"text": "hi", "past": "p", "loud": "HI"}
-    assert memory.notes is recorder.seen or memory.notes  # pydantic may copy the list
+    assert memory.notes is recorder.events or memory.notes  # pydantic may copy the list
     order = (
         [*memory.notes]
-        if memory.notes is recorder.seen
-        else [*memory.notes[:1], *recorder.seen, *memory.notes[1:]]
+        if memory.notes is recorder.events
+        else [*memory.notes[:1], *recorder.events, *memory.notes[1:]]
     )
     assert order == [
         "load",
@@ -149,7 +149,7 @@ def test_callbacks_of_constructor_and_config_both_hear(call: Any) -> None:
         Shout(callbacks=[first]), {"text": "x"}, {"callbacks": [other], "run_name": "named"}
     )
 
-    assert first.seen == other.seen == ["start named ['text']", "end ['loud']"]
+    assert first.events == other.events == ["start named ['text']", "end ['loud']"]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_missing_input_is_named_and_told_once(
     with pytest.raises(UsageError, match=error_text):
         call.invoke(Shout(callbacks=[recorder]), inputs)
 
-    assert recorder.seen[1:] == ["error UsageError"]
+    assert recorder.events[1:] == ["error UsageError"]
 
 
 def test_a_missing_output_is_named(call: Any) -> None:
@@ -211,8 +211,8 @@ def test_a_call_that_a_subclass_of_ours_writes_is_obeyed(call: Any) -> None:
 
     assert call.invoke(chain, {"x": 1}, {"callbacks": [recorder]}) == {"x": 1, "text": "HI"}
     assert sum_pieces(call.stream(chain, {"x": 1})) == {"text": "HI"}
-    assert recorder.seen[0] == "start Shouting ['x']"
-    assert recorder.seen[-1] == "end ['text']"
+    assert recorder.events[0] == "start Shouting ['x']"
+    assert recorder.events[-1] == "end ['text']"
 
 
 def test_an_awaited_call_that_a_subclass_writes_is_obeyed() -> None:
@@ -362,7 +362,7 @@ def test_a_function_is_a_chain(call: Any) -> None:
 DOCUMENTS = [Document(page_content=text) for text in ("one", "two", "three")]
 
 
-class Asked(FakeListChatModel):
+class CallRecordingModel(FakeListChatModel):
     """Keeps the prompts it was asked."""
 
     prompts: list[str] = Field(default_factory=list)
@@ -374,7 +374,7 @@ class Asked(FakeListChatModel):
 
 
 def test_stuffing_puts_all_documents_into_one_prompt(call: Any) -> None:
-    model = Asked(responses=["answer"], prompts=[])
+    model = CallRecordingModel(responses=["answer"], prompts=[])
     chain = StuffDocumentsChain(
         llm_chain=LLMChain(llm=model, prompt=PromptTemplate.from_template("{context} | {question}"))
     )
@@ -389,7 +389,7 @@ def test_stuffing_puts_all_documents_into_one_prompt(call: Any) -> None:
 
 
 def test_map_reduce_asks_about_each_and_combines(call: Any) -> None:
-    model = Asked(responses=["short"], prompts=[])
+    model = CallRecordingModel(responses=["short"], prompts=[])
     chain = load_qa_chain(model, "map_reduce")
     assert isinstance(chain, MapReduceDocumentsChain)
 
@@ -401,7 +401,7 @@ def test_map_reduce_asks_about_each_and_combines(call: Any) -> None:
 
 
 def test_what_does_not_fit_is_combined_in_groups_first(call: Any) -> None:
-    model = Asked(responses=["x"], prompts=[])
+    model = CallRecordingModel(responses=["x"], prompts=[])
     stuff = StuffDocumentsChain(
         llm_chain=LLMChain(llm=model, prompt=PromptTemplate.from_template("{context}"))
     )
@@ -428,7 +428,7 @@ def test_documents_that_never_fit_are_an_error_that_says_what_to_do(call: Any) -
 
 
 def test_refining_improves_the_answer_with_each_document(call: Any) -> None:
-    model = Asked(responses=["a1", "a2", "a3"], prompts=[])
+    model = CallRecordingModel(responses=["a1", "a2", "a3"], prompts=[])
     chain = load_qa_chain(model, "refine")
     assert isinstance(chain, RefineDocumentsChain)
 
@@ -450,7 +450,7 @@ FINDS = RunnableLambda(lambda query: [Document(page_content=f"found {query}")])
 
 
 def test_retrieval_answers_from_what_was_found(call: Any) -> None:
-    model = Asked(responses=["yes"], prompts=[])
+    model = CallRecordingModel(responses=["yes"], prompts=[])
     chain = RetrievalQA.from_chain_type(model, retriever=FINDS, return_source_documents=True)
 
     output = call.invoke(chain, {"query": "birds"})
@@ -462,7 +462,7 @@ def test_retrieval_answers_from_what_was_found(call: Any) -> None:
 
 
 def test_a_follow_up_question_is_rewritten_first(call: Any) -> None:
-    model = Asked(responses=["standalone", "answer"], prompts=[])
+    model = CallRecordingModel(responses=["standalone", "answer"], prompts=[])
     chain = ConversationalRetrievalChain.from_llm(model, FINDS, return_generated_question=True)
 
     output = call.invoke(chain, {"question": "and they?", "chat_history": [("hi", "hello")]})
@@ -473,7 +473,7 @@ def test_a_follow_up_question_is_rewritten_first(call: Any) -> None:
 
 
 def test_a_first_question_is_not_rewritten(call: Any) -> None:
-    model = Asked(responses=["answer"], prompts=[])
+    model = CallRecordingModel(responses=["answer"], prompts=[])
 
     output = call.invoke(
         ConversationalRetrievalChain.from_llm(model, FINDS),
@@ -522,7 +522,7 @@ INFOS = [
 
 def test_a_router_lets_the_model_choose(call: Any) -> None:
     route = '```json\n{"destination": "maths", "next_inputs": "1+1"}\n```'
-    model = Asked(responses=[route, "2"], prompts=[])
+    model = CallRecordingModel(responses=[route, "2"], prompts=[])
 
     output = call.invoke(MultiPromptChain.from_prompts(model, INFOS), {"input": "what is 1+1"})
 

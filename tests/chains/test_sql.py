@@ -122,13 +122,13 @@ def test_a_question_becomes_a_statement(call, database):
 
     statement = call.invoke(chain, {"question": "how many?", "table_names_to_use": ["film"]})
 
-    prompt = model.seen[0].messages[0].text
+    prompt = model.requests[0].messages[0].text
     assert statement == "SELECT 1"
     assert "sqlite statement" in prompt
     assert "at most 7 rows" in prompt
     assert "CREATE TABLE film" in prompt
     assert "CREATE TABLE actor" not in prompt
-    assert model.seen[0].stop == ["\nSQLResult:"]
+    assert model.requests[0].stop == ["\nSQLResult:"]
 
 
 def test_a_prompt_that_lacks_a_variable_is_refused(database):

@@ -39,20 +39,20 @@ def model():
         yield ChatOpenAI(model="gpt-3.5-turbo-0125", base_url=f"{url}/v1", api_key="k")
 
 
-class Asked(GenericFakeChatModel):
+class CallRecordingModel(GenericFakeChatModel):
     """Keeps the options that it was asked with."""
 
-    asked: list[dict[str, Any]] = Field(default_factory=list)
+    calls: list[dict[str, Any]] = Field(default_factory=list)
 
     def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-        self.asked.append(kwargs)
+        self.calls.append(kwargs)
         return super()._generate(messages, stop, run_manager)
 
 
 def calling(name, arguments):
     call = {"name": name, "arguments": arguments}
     message = AIMessage("", additional_kwargs={"function_call": call})
-    return Asked(messages=iter([message]), asked=[])
+    return CallRecordingModel(messages=iter([message]), calls=[])
 
 
 def test_a_tool_gives_its_arguments(call, model):
@@ -73,7 +73,7 @@ def test_a_tool_gives_a_model_and_takes_a_prompt(call, model):
 def test_a_function_gives_a_model_or_a_dict(call):
     fake = calling("OutputFormatter", '{"output": {"name": "Harry"}}')
     assert call.invoke(create_structured_output_runnable(Dog, fake), "?") == Dog(name="Harry")
-    assert fake.asked[0]["function_call"] == {"name": "OutputFormatter"}
+    assert fake.calls[0]["function_call"] == {"name": "OutputFormatter"}
 
     fake = calling("output_formatter", '{"name": "Harry"}')
     chain = create_structured_output_runnable(SCHEMA["parameters"], fake)
@@ -90,18 +90,18 @@ def test_functions_are_told_apart_by_name(call):
     chain = create_openai_fn_runnable([Dog, Cat], fake, PROMPT)
 
     assert call.invoke(chain, {"input": "Tom"}) == Cat(name="Tom")
-    assert "function_call" not in fake.asked[0]
+    assert "function_call" not in fake.calls[0]
 
 
 def test_json_mode_fills_the_schema_in(call):
-    fake = Asked(messages=iter([AIMessage('{"name": "Harry"}')]), asked=[])
+    fake = CallRecordingModel(messages=iter([AIMessage('{"name": "Harry"}')]), calls=[])
     prompt = ChatPromptTemplate([("system", "{output_schema}"), ("human", "{input}")])
     chain = create_structured_output_runnable(
         Dog, fake, prompt, mode="openai-json", enforce_function_usage=False
     )
 
     assert call.invoke(chain, {"input": "?"}) == Dog(name="Harry")
-    assert fake.asked[0]["response_format"] == {"type": "json_object"}
+    assert fake.calls[0]["response_format"] == {"type": "json_object"}
 
 
 def test_what_cannot_be_is_named(model):

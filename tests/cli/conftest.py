@@ -39,21 +39,21 @@ def own_folders(tmp_path, monkeypatch) -> Path:
 
 
 @dataclass(frozen=True)
-class Ran:
+class Outcome:
     code: int
     out: str
     err: str
 
 
 @pytest.fixture
-def foldline(capsys, monkeypatch) -> Callable[..., Ran]:
+def foldline(capsys, monkeypatch) -> Callable[..., Outcome]:
     """Run a command in this process, stdout no terminal."""
 
-    def run(*arguments: str, stdin: str = "") -> Ran:
+    def run(*arguments: str, stdin: str = "") -> Outcome:
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         code = start(arguments)
         output = capsys.readouterr()
-        return Ran(int(code), output.out, output.err)
+        return Outcome(int(code), output.out, output.err)
 
     return run
 

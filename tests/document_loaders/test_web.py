@@ -27,8 +27,8 @@ def test_a_page_is_a_document(call):
 
     assert document.page_content == "They hunt."
     assert document.metadata == {"source": url, "title": "Owls"}
-    assert web.asked[0].headers["User-Agent"] == "tests"
-    assert web.asked[0].address == PUBLIC
+    assert web.requests[0].headers["User-Agent"] == "tests"
+    assert web.requests[0].address == PUBLIC
 
 
 def test_what_is_no_page_is_loaded_as_a_file_of_its_kind():
@@ -91,7 +91,7 @@ def test_a_private_address_is_refused_unless_allowed():
 
     with pytest.raises(SecurityError, match="not a public address"):
         load(url).load()
-    assert web.asked == []
+    assert web.requests == []
 
 
 def test_headers_meant_for_one_host_are_not_sent_to_another():
@@ -100,8 +100,8 @@ def test_headers_meant_for_one_host_are_not_sent_to_another():
 
     load(start, header_template={"Authorization": "x"}).load()
 
-    assert "Authorization" in web.asked[0].headers
-    assert "Authorization" not in web.asked[1].headers
+    assert "Authorization" in web.requests[0].headers
+    assert "Authorization" not in web.requests[1].headers
 
 
 @pytest.mark.parametrize("url", ["", "owls.test", "ftp://owls.test/", "file:///etc/passwd"])

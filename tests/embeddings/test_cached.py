@@ -13,7 +13,7 @@ from foldline.stores import InMemoryByteStore, InMemoryStore, LocalFileStore, SQ
 
 class Counting(Embeddings):
     def __init__(self):
-        self.asked = []
+        self.batches = []
         self.modes = set()
 
     def embed_documents(self, texts):
@@ -25,7 +25,7 @@ class Counting(Embeddings):
         return self._made(texts)
 
     def _made(self, texts):
-        self.asked.append(list(texts))
+        self.batches.append(list(texts))
         return [[float(len(text)), 0.1] for text in texts]
 
     def embed_query(self, text):
@@ -51,7 +51,7 @@ def test_a_text_is_embedded_once_and_comes_back_unchanged(store, call):
     first = call.run(cached, "embed_documents", ["a", "bb", "a"])
     assert call.run(cached, "embed_documents", ["bb", "ccc"]) == [[2.0, 0.1], [3.0, 0.1]]
     assert first == [[1.0, 0.1], [2.0, 0.1], [1.0, 0.1]]
-    assert model.asked == [["a", "bb"], ["ccc"]]
+    assert model.batches == [["a", "bb"], ["ccc"]]
     assert model.modes == {call.mode}
 
 
@@ -59,14 +59,14 @@ def test_queries_are_kept_only_when_asked_for(call):
     model = Counting()
     plain = CacheBackedEmbeddings.from_bytes_store(model, InMemoryByteStore())
     assert call.run(plain, "embed_query", "a") == call.run(plain, "embed_query", "a")
-    assert len(model.asked) == 2
+    assert len(model.batches) == 2
     cached_embeddings = CacheBackedEmbeddings.from_bytes_store(
         model, InMemoryByteStore(), query_embedding_cache=True
     )
     assert call.run(cached_embeddings, "embed_query", "a") == call.run(
         cached_embeddings, "embed_query", "a"
     )
-    assert len(model.asked) == 3
+    assert len(model.batches) == 3
     apart = InMemoryByteStore()
     other = CacheBackedEmbeddings.from_bytes_store(
         model, InMemoryByteStore(), query_embedding_cache=apart
@@ -97,7 +97,7 @@ def test_what_was_embedded_before_a_failure_is_kept(call):
     with pytest.raises(RuntimeError):
         call.run(cached, "embed_documents", ["a", "b", "bad"])
     call.run(cached, "embed_documents", ["a", "b", "c"])
-    assert model.asked == [["a", "b"], ["c"]]
+    assert model.batches == [["a", "b"], ["c"]]
 
 
 class Gone(InMemoryByteStore):

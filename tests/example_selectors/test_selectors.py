@@ -25,7 +25,7 @@ class Store:
 
     def __init__(self) -> None:
         self.documents: list[Document] = []
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.searches: list[tuple[str, dict[str, Any]]] = []
 
     @classmethod
     def from_texts(cls, texts, embeddings, metadatas=None, **kwargs):
@@ -41,7 +41,7 @@ class Store:
         return [str(len(self.documents))]
 
     def similarity_search(self, query, k=4, **kwargs):
-        self.asked.append((query, kwargs))
+        self.searches.append((query, kwargs))
         words = set(query.split())
         return sorted(self.documents, key=lambda d: -len(words & set(d.page_content.split())))[:k]
 
@@ -123,7 +123,7 @@ def test_options_go_to_the_search_and_only_some_keys_are_shown(call):
 
     assert call.run(selector, "select_examples", {"q": "big"}) == [{"a": "lion"}]
     extra = {"awaited": True} if call.is_async else {}
-    assert store.asked == [("big", {"filter": 1, **extra})]
+    assert store.searches == [("big", {"filter": 1, **extra})]
 
 
 def test_marginal_relevance_fetches_more_than_it_gives(call):
@@ -139,7 +139,7 @@ def test_marginal_relevance_fetches_more_than_it_gives(call):
     )
 
     assert len(call.run(selector, "select_examples", {"q": "small bird"})) == 1
-    assert selector.vectorstore.asked == [("small bird", {"fetched": 2})]
+    assert selector.vectorstore.searches == [("small bird", {"fetched": 2})]
 
 
 class Words(Embeddings):

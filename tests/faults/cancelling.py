@@ -108,7 +108,7 @@ class Canceller:
 
     def __init__(self, server: FaultServer, cancels: Cancels) -> None:
         self.server = server
-        self.found = cancels
+        self.cancels = cancels
 
     def sweep(self, wire: Wire, name: str, how: str = "await", pause: float = 0.0) -> None:
         """Cancel one way to ask at its first await, its second, and so on, until it gets through."""
@@ -117,7 +117,7 @@ class Canceller:
         self.server.script_all(list(wire.paths), answer)
         asyncio.run(self._sweep(wire, name, how))
         if self.server.wait_for_open(0):
-            self.found.leaked.append(f"{wire.name} {name}: connections are open after the loop")
+            self.cancels.leaked.append(f"{wire.name} {name}: connections are open after the loop")
 
     async def _sweep(self, wire: Wire, name: str, how: str) -> None:
         transport = NativeTransport()
@@ -130,7 +130,7 @@ class Canceller:
             await asyncio.sleep(0)
             self._check(f"{wire.name} {name} {how} {at}", before)
             if at % 7 == 1 and (answer := await model.ainvoke("Hi")).text != truth.text:
-                self.found.broken.append(f"{wire.name} {name} {how}: {answer!r}")
+                self.cancels.broken.append(f"{wire.name} {name} {how}: {answer!r}")
         await transport.aclose()
 
     async def _point(self, model: BaseChatModel, name: str, at: int, how: str) -> bool:
@@ -146,19 +146,19 @@ class Canceller:
         if not stepped.is_cut:
             task.result()
             return False
-        self.found.points += 1
+        self.cancels.points += 1
         if not done or not task.cancelled():
             ending = task.exception() or "an answer" if done else "nothing"
-            self.found.lost.append(f"{model._provider} {name} {how} {at}: {ending!r}")
+            self.cancels.lost.append(f"{model._provider} {name} {how} {at}: {ending!r}")
             task.cancel()
         return True
 
     def _check(self, where: str, before: int) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         if others:
-            self.found.leaked.append(f"{where}: {others}")
+            self.cancels.leaked.append(f"{where}: {others}")
         if sockets() > before + 1:  # one idle connection may wait in the pool
-            self.found.leaked.append(f"{where}: {sockets() - before} sockets more")
+            self.cancels.leaked.append(f"{where}: {sockets() - before} sockets more")
 
 
 async def _hosted(stepped: Stepped) -> Any:

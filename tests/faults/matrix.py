@@ -35,9 +35,9 @@ class Outcome:
 
     message: Any = None
     error: BaseException | None = None
-    said: str | None = None
+    text: str | None = None
     """The text that a stream delivered; None for calls that deliver the end only."""
-    again: BaseException | None = None
+    second_error: BaseException | None = None
     """What reading `.output` of a failed stream raised."""
 
 
@@ -63,21 +63,21 @@ def ask(model: BaseChatModel, entry: str) -> Outcome:
         if entry == "invoke":
             outcome.message = model.invoke("Hi")
         elif entry == "stream":
-            outcome.said = ""
+            outcome.text = ""
             for chunk in model.stream("Hi"):
                 _add_chunk(outcome, chunk)
         else:
             stream = model.stream_v2("Hi")
-            outcome.said = ""
+            outcome.text = ""
             try:
                 for piece in stream.text:
-                    outcome.said += piece
+                    outcome.text += piece
                 outcome.message = stream.output
             except BaseException:
                 try:
                     _ = stream.output
                 except BaseException as second_error:  # noqa: BLE001
-                    outcome.again = second_error
+                    outcome.second_error = second_error
                 raise
     except BaseException as error:  # noqa: BLE001  the judge looks at it
         outcome.error = error
@@ -91,21 +91,21 @@ async def aask(model: BaseChatModel, entry: str) -> Outcome:
         if entry == "ainvoke":
             outcome.message = await model.ainvoke("Hi")
         elif entry == "astream":
-            outcome.said = ""
+            outcome.text = ""
             async for chunk in model.astream("Hi"):
                 _add_chunk(outcome, chunk)
         else:
             stream = await model.astream_v2("Hi")
-            outcome.said = ""
+            outcome.text = ""
             try:
                 async for piece in stream.text:
-                    outcome.said += piece
+                    outcome.text += piece
                 outcome.message = await stream
             except BaseException:
                 try:
                     await stream
                 except BaseException as second_error:  # noqa: BLE001
-                    outcome.again = second_error
+                    outcome.second_error = second_error
                 raise
     except BaseException as error:  # noqa: BLE001  the judge looks at it
         outcome.error = error
@@ -114,7 +114,7 @@ async def aask(model: BaseChatModel, entry: str) -> Outcome:
 
 def _add_chunk(outcome: Outcome, chunk: Any) -> None:
     outcome.message = chunk if outcome.message is None else outcome.message + chunk
-    outcome.said = (outcome.said or "") + str(chunk.text)
+    outcome.text = (outcome.text or "") + str(chunk.text)
 
 
 class Injector:
@@ -231,7 +231,7 @@ def describe(outcome: Outcome) -> tuple[Any, ...]:
     """What must be the same of a sync and an async call: the error and all it knows, or the message."""
     error = outcome.error
     message = outcome.message if error is None else getattr(error, "partial", None)
-    parts: list[Any] = [type(error).__name__, type(outcome.again).__name__, outcome.said]
+    parts: list[Any] = [type(error).__name__, type(outcome.second_error).__name__, outcome.text]
     parts += [str(getattr(error, name, None)) for name in FACTS]
     if isinstance(message, AIMessage):
         parts += [
@@ -281,9 +281,9 @@ def judge_error(scenario: Scenario, wire: Wire, outcome: Outcome, error: Any) ->
         return None
     if not error.provider or error.model != "m":
         return f"it does not say where: {error.provider}:{error.model}"
-    if outcome.again is not None and type(outcome.again) is not type(error):
-        return f"`.output` raised {outcome.again!r} afterwards"
-    return judge_partial(scenario, wire, outcome.said, error.partial)
+    if outcome.second_error is not None and type(outcome.second_error) is not type(error):
+        return f"`.output` raised {outcome.second_error!r} afterwards"
+    return judge_partial(scenario, wire, outcome.text, error.partial)
 
 
 def judge_partial(scenario: Scenario, wire: Wire, text: str | None, partial: Any) -> str | None:

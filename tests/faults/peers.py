@@ -63,11 +63,11 @@ def compare() -> dict[str, Any]:
         for name, (environment, wire, typed) in CLIENTS.items():
             python = ROOT / environment / "bin" / "python"
             if python.exists():
-                figures[name] = Asked(server, name, wire, python, typed).figures()
+                figures[name] = PeerProcess(server, name, wire, python, typed).figures()
     return figures
 
 
-class Asked:
+class PeerProcess:
     """One client under questions."""
 
     def __init__(

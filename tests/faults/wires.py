@@ -42,7 +42,7 @@ class Wire:
     """The recording of an answer with tool calls."""
     patterns: tuple[str, ...]
     """Which recordings speak this wire."""
-    said: Callable[[Any], str]
+    text_of: Callable[[Any], str]
     """The text in one payload of the stream."""
     is_last: Callable[[Any], bool]
     """Whether a payload says that the answer is complete (E3)."""
@@ -72,7 +72,7 @@ class Wire:
     def first_text(self, recording: str | None = None) -> int:
         """How many events there are up to the first text, that one included."""
         for count, piece in enumerate(self.pieces(recording), 1):
-            if self.said(self.payload(piece)):
+            if self.text_of(self.payload(piece)):
                 return count
         raise AssertionError(f"{recording or self.text} says nothing")
 
@@ -86,7 +86,7 @@ class Wire:
         return pieces
 
     def true_text(self, recording: str | None = None) -> str:
-        return "".join(self.said(self.payload(piece)) for piece in self.pieces(recording))
+        return "".join(self.text_of(self.payload(piece)) for piece in self.pieces(recording))
 
     def whole(self, recording: str | None = None) -> Any:
         """The same answer in one piece."""
@@ -117,7 +117,7 @@ def payload_of(piece: bytes) -> Any:
     return json.loads(data)
 
 
-def _chat_said(data: Any) -> str:
+def _chat_text(data: Any) -> str:
     choices = data.get("choices") or [] if isinstance(data, dict) else []
     parts = [c.get("delta", {}).get("content") for c in choices if not c.get("index")]
     return "".join(part for part in parts if isinstance(part, str))
@@ -129,12 +129,12 @@ def _chat_last(data: Any) -> bool:
     return any(c.get("finish_reason") for c in data.get("choices") or [] if not c.get("index"))
 
 
-def _responses_said(data: Any) -> str:
+def _responses_text(data: Any) -> str:
     is_text = isinstance(data, dict) and data.get("type") == "response.output_text.delta"
     return str(data["delta"]) if is_text else ""
 
 
-def _anthropic_said(data: Any) -> str:
+def _anthropic_text(data: Any) -> str:
     delta = data.get("delta") or {} if isinstance(data, dict) else {}
     return str(delta.get("text", "")) if delta.get("type") == "text_delta" else ""
 
@@ -174,18 +174,18 @@ WIRES = {
     for wire in (
         Wire(
             "chat", _chat, ("/v1/chat/completions",), "openai/chat-text", "openai/chat-tool-call",
-            ("openai/chat-*", "llama/chat-*"), _chat_said, _chat_last,
+            ("openai/chat-*", "llama/chat-*"), _chat_text, _chat_last,
         ),
         Wire(
             "responses", _responses, ("/v1/responses",), "openai/responses-text",
             "openai/responses-parallel-function-calls", ("openai/responses-*", "llama/responses-*"),
-            _responses_said,
+            _responses_text,
             lambda data: isinstance(data, dict) and data.get("type") in ("response.completed", "response.incomplete"),
         ),
         Wire(
             "anthropic", lambda base_url, **fields: ChatAnthropic(model="m", base_url=base_url, **fields),
             ("/v1/messages",), "anthropic/text", "anthropic/tool-use", ("anthropic/*", "llama/messages-*"),
-            _anthropic_said, _anthropic_last,
+            _anthropic_text, _anthropic_last,
         ),
         Wire(
             "google", lambda base_url, **fields: ChatGoogle(model="m", base_url=base_url, **fields),
@@ -196,7 +196,7 @@ WIRES = {
         ),
         Wire(
             "host", _host, ("/v1/chat/completions",), "openai_compatible/groq-usage-beside",
-            "openai/chat-tool-call", ("openai_compatible/*",), _chat_said, _chat_last,
+            "openai/chat-tool-call", ("openai_compatible/*",), _chat_text, _chat_last,
         ),
     )
 }  # fmt: skip

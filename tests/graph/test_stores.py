@@ -164,10 +164,10 @@ def test_an_async_function_embeds_on_the_event_loop(make):
 
 def test_an_async_search_asks_the_async_method_of_a_model(make):
     class Model(DeterministicFakeEmbedding):
-        asked: ClassVar[list[str]] = []
+        queries: ClassVar[list[str]] = []
 
         async def aembed_query(self, text):
-            self.asked.append(text)
+            self.queries.append(text)
             return await super().aembed_query(text)
 
     model = Model(size=3)
@@ -175,4 +175,4 @@ def test_an_async_search_asks_the_async_method_of_a_model(make):
     store.put(("notes",), "a", {"text": "aaa"})
 
     assert [item.key for item in asyncio.run(store.asearch(("notes",), query="q"))] == ["a"]
-    assert model.asked == ["q"]
+    assert model.queries == ["q"]

@@ -17,11 +17,11 @@ class Scripted(BaseChatModel):
     """Base of the models below: says `items`, raising those that are errors."""
 
     items: Any = None
-    seen: Any = None
+    calls: Any = None
 
     def answer_to(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> Iterator[Any]:
-        if self.seen is not None:
-            self.seen.append((messages, kwargs))
+        if self.calls is not None:
+            self.calls.append((messages, kwargs))
         for item in self.items:
             if isinstance(item, BaseException):
                 raise item
@@ -84,7 +84,7 @@ class Events(Scripted):
             yield item
 
 
-class Whole(Scripted):
+class GenerateOnly(Scripted):
     """Its author wrote `_generate`; every item is a candidate answer."""
 
     def _generate(
@@ -94,7 +94,7 @@ class Whole(Scripted):
         return ChatResult(generations=[as_generation(answer) for answer in answers])
 
 
-class AWhole(Scripted):
+class AsyncGenerateOnly(Scripted):
     """Its author wrote `_agenerate`."""
 
     async def _agenerate(
@@ -206,34 +206,34 @@ class Listener(BaseCallbackHandler):
     run_inline = True
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, Any]] = []
+        self.events: list[tuple[str, Any]] = []
 
     def arguments_of(self, *names: str) -> list[Any]:
-        return [arguments for name, arguments in self.told if name in names]
+        return [arguments for name, arguments in self.events if name in names]
 
     @property
     def ends(self) -> list[str]:
-        return [name for name, _ in self.told if name in ("on_llm_end", "on_llm_error")]
+        return [name for name, _ in self.events if name in ("on_llm_end", "on_llm_error")]
 
     def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
-        self.told.append(("on_chat_model_start", {"messages": messages, **kwargs}))
+        self.events.append(("on_chat_model_start", {"messages": messages, **kwargs}))
 
     def on_stream_event(self, event: Any, **kwargs: Any) -> None:
-        self.told.append(("on_stream_event", event))
+        self.events.append(("on_stream_event", event))
 
     def on_llm_end(self, response: Any, **kwargs: Any) -> None:
-        self.told.append(("on_llm_end", response))
+        self.events.append(("on_llm_end", response))
 
     def on_llm_error(self, error: Any, **kwargs: Any) -> None:
-        self.told.append(("on_llm_error", (error, kwargs.get("response"))))
+        self.events.append(("on_llm_error", (error, kwargs.get("response"))))
 
     def on_retry(self, retry_state: Any, **kwargs: Any) -> None:
-        self.told.append(("on_retry", retry_state))
+        self.events.append(("on_retry", retry_state))
 
 
 class TokenListener(Listener):
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
-        self.told.append(("on_llm_new_token", (token, chunk)))
+        self.events.append(("on_llm_new_token", (token, chunk)))
 
 
 # -- events

@@ -21,12 +21,12 @@ class Scripted(BaseChatModel):
     """Answers in turn: a message, text, an error to raise, or a function of the request that gives one of these."""
 
     answers: list[Any] = Field(default_factory=list, exclude=True)
-    seen: list[ChatRequest] = Field(default_factory=list, exclude=True)
+    requests: list[ChatRequest] = Field(default_factory=list, exclude=True)
     retry_on_error: Any = Field(default=AT_ONCE, exclude=True)
     closed: int = Field(default=0, exclude=True)
 
     def take(self, request: ChatRequest) -> AIMessage:
-        self.seen.append(request)
+        self.requests.append(request)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if callable(answer):
             answer = answer(request)
@@ -60,7 +60,7 @@ class Speaking(Scripted):
             self.closed += 1
 
 
-class Whole(Scripted):
+class GenerateOnly(Scripted):
     """Gives whole answers."""
 
     def _generate(
@@ -74,7 +74,7 @@ class Whole(Scripted):
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
-KINDS = [Speaking, Whole]
+KINDS = [Speaking, GenerateOnly]
 
 
 class Narrow(Speaking):

@@ -42,11 +42,11 @@ def claude(**fields: Any) -> ChatAnthropic:
 class Look(ChatModel):
     """Keeps what `process` was given."""
 
-    seen: list[Any] = Field(default_factory=list)
+    calls: list[Any] = Field(default_factory=list)
     answer: Any = "ok"
 
     def process(self, input, options):
-        self.seen.append((input, options))
+        self.calls.append((input, options))
         return {"text": self.answer} if isinstance(self.answer, str) else self.answer
 
 
@@ -62,7 +62,7 @@ RICH = {"text": "hello", "usage": {"inputTokens": 3, "outputTokens": 2}}
 
 
 class Shouting(ChatOpenAI):
-    seen: ClassVar[list[Any]] = []
+    calls: ClassVar[list[Any]] = []
 
     async def preprocess(self, input, options):
         await asyncio.sleep(0)
@@ -153,7 +153,7 @@ def test_a_request_beyond_the_limit_never_reaches_process(call):
 
     with pytest.raises(ContextOverflowError):
         call.run(model, "run", {"messages": "many more words than three tokens can hold"})
-    assert model.seen == []
+    assert model.calls == []
 
 
 # -- options
@@ -175,7 +175,7 @@ def test_process_gets_options_with_context_limits_config_metadata_and_callbacks(
     with usage_scope(Limits(model_calls=5)) as scope:
         call.invoke(model, "x", config, temperature=0)
 
-    options = model.seen[0][1]
+    options = model.calls[0][1]
     assert isinstance(options, AgentInvokeOptions)
     assert options["temperature"] == 0
     assert options.streaming is False
@@ -194,7 +194,7 @@ def test_options_outside_of_a_scope_have_no_limits(call):
 
     call.invoke(model, "x")
 
-    options = model.seen[0][1]
+    options = model.calls[0][1]
     assert (options.limits, options.context.usage, options.callbacks) == (Limits(), None, None)
 
 

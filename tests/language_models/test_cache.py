@@ -14,7 +14,7 @@ from foldline.language_models.call.cache_key import text_model_key
 from foldline.messages import SystemMessage
 from foldline.providers.openai import ChatOpenAI
 from foldline.testing import Call, Fail, Finish, ScriptedChatModel
-from tests.language_models.reading import Listener, Whole, answer, read
+from tests.language_models.reading import GenerateOnly, Listener, answer, read
 
 USED = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
 
@@ -123,7 +123,7 @@ def test_F_K07_what_differs_is_kept_apart(call):
 
 
 def test_fields_tell_models_apart_where_the_author_said_nothing(call):
-    class Named(Whole):
+    class Named(GenerateOnly):
         flavour: str = "sweet"
 
     cache = InMemoryCache()

@@ -69,7 +69,7 @@ def test_T69_nothing_happens_before_the_first_read(call):
 
     reading = read(call, model, config={"callbacks": [listener]})
 
-    assert (listener.told, model.requests, reading.stream.done) == ([], [], False)
+    assert (listener.events, model.requests, reading.stream.done) == ([], [], False)
     assert reading.stream.output_message is None
 
 
@@ -180,7 +180,7 @@ def test_T77_closing_before_reading_starts_nothing(call):
 
         stream = call._finish(body)
 
-    assert (listener.told, model.requests) == ([], [])
+    assert (listener.events, model.requests) == ([], [])
     assert isinstance(read_again(call, stream, "output"), StreamClosedError)
 
 

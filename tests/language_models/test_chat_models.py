@@ -27,9 +27,9 @@ from tests.language_models.reading import (
     FINISH,
     Chunked,
     Events,
+    GenerateOnly,
     Listener,
     TokenListener,
-    Whole,
     answer,
     read,
     read_again,
@@ -80,7 +80,7 @@ def test_what_is_no_input_is_refused_before_anything_starts(call):
     with pytest.raises(UsageError, match="a model takes text"):
         call.invoke(scripted(), 7, {"callbacks": [listener]})
     assert isinstance(read(call, scripted(), "output", input=7).error, UsageError)
-    assert listener.told == []
+    assert listener.events == []
 
 
 APIS = {
@@ -220,7 +220,11 @@ def test_a_v1_marker_makes_invoke_stream_tokens_without_changing_what_it_returns
 
 @pytest.mark.parametrize(
     "model",
-    [scripted, lambda: Chunked(items=["Hello", " there"]), lambda: Whole(items=["Hello there"])],
+    [
+        scripted,
+        lambda: Chunked(items=["Hello", " there"]),
+        lambda: GenerateOnly(items=["Hello there"]),
+    ],
 )
 @pytest.mark.parametrize("version", ["v0", "v1"])
 def test_T95_a_v2_marker_routes_invoke_through_events_without_changing_its_shape(
@@ -340,10 +344,10 @@ def test_verbose_adds_the_handler_that_prints():
 
 class Counted(BaseRateLimiter):
     def __init__(self, events: list[Any]) -> None:
-        self.told = events
+        self.events = events
 
     def acquire(self, *, blocking: bool = True) -> bool:
-        self.told.append(("limit", None))
+        self.events.append(("limit", None))
         return True
 
     async def aacquire(self, *, blocking: bool = True) -> bool:
@@ -353,11 +357,11 @@ class Counted(BaseRateLimiter):
 @pytest.mark.parametrize("api", list(APIS))
 def test_T94_the_rate_limiter_waits_after_the_start_was_told(call, api):
     listener = Listener()
-    model = scripted(rate_limiter=Counted(listener.told), callbacks=[listener])
+    model = scripted(rate_limiter=Counted(listener.events), callbacks=[listener])
 
     APIS[api](call, model)
 
-    assert [name for name, _ in listener.told][:2] == ["on_chat_model_start", "limit"]
+    assert [name for name, _ in listener.events][:2] == ["on_chat_model_start", "limit"]
 
 
 @pytest.mark.parametrize("api", list(APIS))
@@ -392,7 +396,7 @@ def test_E4_a_listener_that_breaks_between_attempts_is_no_failed_attempt(call, m
 
     with pytest.raises(ModelRateLimitError, match="the listener's own"):
         call.stream(model, "x")
-    assert len(model.seen) == 1
+    assert len(model.requests) == 1
 
 
 def test_E4_after_content_nothing_is_tried_again(call):
@@ -545,7 +549,7 @@ def test_the_environment_says_the_output_version(monkeypatch, call):
 
 
 @pytest.mark.parametrize(
-    "model", [scripted, lambda **fields: Whole(items=["Hello there"], **fields)]
+    "model", [scripted, lambda **fields: GenerateOnly(items=["Hello there"], **fields)]
 )
 @pytest.mark.parametrize("keeps", [False, True])
 def test_the_output_version_holds_for_every_generation_of_every_kind_of_model(call, model, keeps):

@@ -277,7 +277,7 @@ def test_a_call_whose_answer_would_not_fit_is_not_sent(call):
         with pytest.raises(BudgetExceeded):
             call.invoke(model, "x", max_tokens=500)
 
-    assert len(model.seen) == 1
+    assert len(model.requests) == 1
     assert scope.cost == pytest.approx(0.003)
 
 
@@ -288,7 +288,7 @@ def test_answers_of_unknown_usage_count_against_a_budget_as_reserved(call):
         outcomes = call.batch(model, ["x"] * 100, max_tokens=500, return_exceptions=True)
 
     assert scope.cost is None
-    assert sum(isinstance(outcome, AIMessage) for outcome in outcomes) == len(model.seen) <= 5
+    assert sum(isinstance(outcome, AIMessage) for outcome in outcomes) == len(model.requests) <= 5
 
 
 # -- a limiter on a model
@@ -323,7 +323,7 @@ def test_a_call_that_finds_no_room_in_time_is_not_sent(call):
         with pytest.raises(RateLimitError, match="max_wait"):
             call.invoke(model, "x")
 
-    assert len(model.seen) == 1
+    assert len(model.requests) == 1
     assert scope.model_calls == 1
     assert not scope.under_way
 
@@ -342,7 +342,7 @@ def test_every_attempt_takes_a_permit_and_a_refused_one_no_answer(call):
     call.invoke(model, "x" * 400)
 
     assert reserved_amount(limiter, "requests") - 1 == 2
-    input_tokens = model.count_tokens(model.seen[0].messages).n
+    input_tokens = model.count_tokens(model.requests[0].messages).n
     assert reserved_amount(limiter, "tokens") == 1500 + input_tokens
 
 
@@ -366,7 +366,7 @@ def test_an_answer_from_the_cache_takes_no_permit(call):
     call.invoke(model, "x")
     call.invoke(model, "x")
 
-    assert len(model.seen) == 1
+    assert len(model.requests) == 1
 
 
 def test_estimates_learn_how_long_answers_are():

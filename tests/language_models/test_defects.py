@@ -66,7 +66,10 @@ def test_an_object_as_tool_choice_is_accepted(call):
         },
     )
 
-    assert model.seen[0].options["tool_choice"] == {"type": "function", "function": {"name": "f"}}
+    assert model.requests[0].options["tool_choice"] == {
+        "type": "function",
+        "function": {"name": "f"},
+    }
 
 
 def test_names_in_history_and_tool_choice_are_encoded_and_collisions_kept_apart(call):
@@ -78,8 +81,8 @@ def test_names_in_history_and_tool_choice_are_encoded_and_collisions_kept_apart(
 
     answer = call.invoke(model.bind_tools([tool("a_b"), tool("a.b")], tool_choice="a.b"), history)
 
-    assert model.seen[0].messages[1].tool_calls[0]["name"] == "a_b_2"
-    assert model.seen[0].options["tool_choice"]["function"]["name"] == "a_b_2"
+    assert model.requests[0].messages[1].tool_calls[0]["name"] == "a_b_2"
+    assert model.requests[0].options["tool_choice"]["function"]["name"] == "a_b_2"
     assert [call["name"] for call in answer.tool_calls] == ["a.b", "a_b"]
 
 
@@ -177,7 +180,7 @@ def test_a_retry_tells_the_model_what_was_wrong(call):
 
     call.invoke(model.with_structured_output(City, method="json_schema", max_retries=2), "x")
 
-    messages = model.seen[1].messages
+    messages = model.requests[1].messages
     assert '{"nom": 1}' in messages[-2].text
     assert "name: Field required" in messages[-1].text
 
@@ -244,7 +247,7 @@ def test_no_path_and_no_url_of_a_message_is_read(call, tmp_path):
     ):
         with pytest.raises(SecurityError):
             call.invoke(model, [HumanMessage([{"type": "file", **block}])])
-    assert model.seen == []
+    assert model.requests == []
 
 
 # -- retries after content was delivered
@@ -270,7 +273,7 @@ def test_after_content_was_delivered_the_error_is_raised_with_the_partial(call):
         call.stream(model, "x")
 
     assert excinfo.value.partial.text == "one "
-    assert len(model.seen) == 1
+    assert len(model.requests) == 1
 
 
 def test_with_reset_the_consumer_is_told_what_to_drop_and_the_attempt_is_repeated(call):

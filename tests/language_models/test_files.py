@@ -28,7 +28,7 @@ def asking(**block):
 
 
 def sent_block(model):
-    return model.seen[0].messages[0].content[1]
+    return model.requests[0].messages[0].content[1]
 
 
 # -- paths
@@ -119,7 +119,7 @@ def test_reading_a_path_is_off(call, uploads):
         with pytest.raises(SecurityError, match="file_resolver=FileResolver"):
             call.invoke(model, asking(**block))
 
-    assert model.seen == []
+    assert model.requests == []
 
 
 HOSTILE = [
@@ -168,10 +168,10 @@ class Web:
 
     def __init__(self, pages):
         self.pages = pages
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
 
     def open(self, request, *, blocking):
-        self.asked.append(request)
+        self.requests.append(request)
         return Page(*self.pages[request.url])
 
     def close(self): ...
@@ -243,8 +243,8 @@ def test_an_allowed_url_is_fetched_from_the_address_that_was_checked(call):
     assert sent_block(model) == {
         "type": "image", "base64": base64.b64encode(PNG).decode(), "mime_type": "image/webp",
     }  # fmt: skip
-    assert web.asked[0].address == PUBLIC
-    assert web.asked[0].url == url
+    assert web.requests[0].address == PUBLIC
+    assert web.requests[0].url == url
 
 
 def test_a_media_type_that_was_given_is_kept(call):
@@ -270,7 +270,7 @@ def test_F_P04_every_redirect_is_checked_anew():
     with pytest.raises(SecurityError, match=r"10\.0\.0\.5"):
         drive(file_resolver.fetch(start, BLOCKING))
 
-    assert [request.url for request in web.asked] == [start]
+    assert [request.url for request in web.requests] == [start]
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_F_P04_a_redirect_to_another_scheme_or_host_is_refused(target):
     with pytest.raises(SecurityError):
         drive(file_resolver.fetch(start, BLOCKING))
 
-    assert len(web.asked) == 1
+    assert len(web.requests) == 1
 
 
 def test_endless_redirects_end():
@@ -302,7 +302,7 @@ def test_endless_redirects_end():
     with pytest.raises(SecurityError, match="redirects more than"):
         drive(file_resolver.fetch(start, BLOCKING))
 
-    assert len(web.asked) == 6
+    assert len(web.requests) == 6
 
 
 def test_F_P04_a_name_with_one_private_address_among_public_ones_is_refused():
@@ -311,7 +311,7 @@ def test_F_P04_a_name_with_one_private_address_among_public_ones_is_refused():
     with pytest.raises(SecurityError):
         drive(file_resolver.fetch("https://a.shop.test/", BLOCKING))
 
-    assert web.asked == []
+    assert web.requests == []
 
 
 def test_F_P04_rebinding_does_not_help_because_the_name_is_looked_up_once():
@@ -321,7 +321,7 @@ def test_F_P04_rebinding_does_not_help_because_the_name_is_looked_up_once():
     drive(file_resolver.fetch(url, BLOCKING))
 
     assert hosts == ["a.shop.test"]
-    assert web.asked[0].address == PUBLIC
+    assert web.requests[0].address == PUBLIC
 
 
 HOSTS = [
@@ -344,7 +344,7 @@ def test_F_P04_no_spelling_of_an_address_is_connected_to(host):
     with pytest.raises(SecurityError):
         drive(file_resolver.fetch(f"https://{host}/x", BLOCKING))
 
-    assert web.asked == []
+    assert web.requests == []
 
 
 ADDRESSES = [
@@ -394,7 +394,7 @@ def test_a_private_host_can_be_opted_in():
     )
 
     assert drive(file_resolver.fetch(url, BLOCKING)) == (PNG, "image/png")
-    assert web.asked[0].address == "10.0.0.5"
+    assert web.requests[0].address == "10.0.0.5"
 
 
 def test_a_host_that_is_not_known_and_an_answer_that_is_no_file_say_so():

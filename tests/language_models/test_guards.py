@@ -6,7 +6,7 @@ from foldline.caches import InMemoryCache
 from foldline.exceptions import OutputRejectedError, UsageError
 from foldline.messages import AIMessage, HumanMessage
 from foldline.outputs import ChatGeneration, ChatResult
-from tests.language_models.scripted import KINDS, Narrow, Speaking, Whole, calls, read
+from tests.language_models.scripted import KINDS, GenerateOnly, Narrow, Speaking, calls, read
 
 
 def no_secrets(message):
@@ -28,7 +28,7 @@ def test_a_refused_answer_is_an_error_that_holds_it(call, kind):
 
     assert excinfo.value.guard == "no_secrets"
     assert "secret" in excinfo.value.partial.text
-    assert len(model.seen) == 1
+    assert len(model.requests) == 1
 
 
 def test_while_streaming_nothing_is_out_before_the_guards_have_passed(call):
@@ -104,11 +104,11 @@ def test_an_answer_kept_for_others_must_pass_the_guards_of_this_call(call):
 
     assert call.invoke(second_model, "x").text.strip() == "another word"
     assert "".join(chunk.text for chunk in call.stream(second_model, "x")).strip() == "another word"
-    assert len(second_model.seen) == 1
+    assert len(second_model.requests) == 1
 
 
 def test_every_generation_must_pass(call):
-    class Several(Whole):
+    class Several(GenerateOnly):
         def _generate(self, *args, **kwargs):
             first = super()._generate(*args, **kwargs).generations[0]
             second = ChatGeneration(message=AIMessage("the secret word"))

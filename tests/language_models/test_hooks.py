@@ -41,7 +41,7 @@ def test_each_hook_is_called_once_per_outcome(call, kind):
 
     assert (good.before, good.after, good.errors) == (1, 1, [])
     assert (bad.before, bad.after, len(bad.errors)) == (1, 0, 1)
-    assert len(broken.seen) == 4
+    assert len(broken.requests) == 4
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -54,7 +54,7 @@ def test_request_result_and_error_may_be_replaced(call, kind):
     model = kind(answers=["hi", ValueError("theirs")], hooks=hooks)
 
     assert call.invoke(model, "x").text == "other"
-    assert model.seen[0].messages[0].text == "X"
+    assert model.requests[0].messages[0].text == "X"
     with pytest.raises(ModelError, match="mine") as excinfo:
         call.invoke(model, "x")
     assert isinstance(excinfo.value.__cause__, ValueError)
@@ -76,7 +76,7 @@ def test_an_answer_instead_of_an_error_is_given_before_anything_was_sent_too(cal
 
     assert call.invoke(model, "long " * 50).text == "too long"
     assert "".join(chunk.text for chunk in call.stream(model, "long " * 50)) == "too long"
-    assert model.seen == []
+    assert model.requests == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -118,7 +118,7 @@ def test_a_hook_of_the_call_goes_over_the_models(call):
     call.invoke(model, "x", hooks=call_log.hooks())
 
     assert (call_log.before, model_log.before) == (1, 0)
-    assert model.seen[0].options == {}
+    assert model.requests[0].options == {}
 
 
 def test_a_hook_that_gives_something_else_is_told(call):

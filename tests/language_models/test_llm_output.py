@@ -49,7 +49,7 @@ class Native(Both):
         yield {"event": "message-finish", "usage": USAGE}
 
 
-class Heard(BaseCallbackHandler):
+class Recorder(BaseCallbackHandler):
     def __init__(self) -> None:
         self.tokens: list[str] = []
         self.outputs: list[Any] = []
@@ -61,13 +61,13 @@ class Heard(BaseCallbackHandler):
         self.outputs.append(response.llm_output)
 
 
-class HeardEvents(Heard, V2StreamingHandler):
+class EventRecorder(Recorder, V2StreamingHandler):
     """Wants events, and so no tokens of an `invoke`."""
 
 
 @pytest.mark.parametrize("model", [Both, Native])
 def test_streaming_answers_invoke_by_the_stream_and_tells_tokens(model: Any, call: Any):
-    recorder = Heard()
+    recorder = Recorder()
 
     message = call.invoke(model(streaming=True), "x", {"callbacks": [recorder]})
 
@@ -77,7 +77,7 @@ def test_streaming_answers_invoke_by_the_stream_and_tells_tokens(model: Any, cal
 
 @pytest.mark.parametrize("model", [Both, Native])
 def test_without_streaming_the_whole_answer_is_asked_for(model: Any, call: Any):
-    recorder = Heard()
+    recorder = Recorder()
 
     assert call.invoke(model(), "x", {"callbacks": [recorder]}).text == "whole"
     assert recorder.tokens == []
@@ -88,7 +88,7 @@ def test_streaming_without_a_listener_answers_by_the_stream_too(call: Any):
 
 
 def test_disable_streaming_wins(call: Any):
-    recorder = Heard()
+    recorder = Recorder()
     model = Both(streaming=True, disable_streaming=True)
 
     assert call.invoke(model, "x", {"callbacks": [recorder]}).text == "whole"
@@ -96,7 +96,7 @@ def test_disable_streaming_wins(call: Any):
 
 
 def test_a_listener_to_events_hears_no_tokens_of_an_invoke(call: Any):
-    recorder = HeardEvents()
+    recorder = EventRecorder()
 
     call.invoke(Both(streaming=True), "x", {"callbacks": [recorder]})
 
@@ -104,7 +104,7 @@ def test_a_listener_to_events_hears_no_tokens_of_an_invoke(call: Any):
 
 
 def test_what_an_author_says_in_llm_output_is_told(call: Any):
-    recorder = Heard()
+    recorder = Recorder()
 
     call.invoke(Both(), "x", {"callbacks": [recorder]})
 
@@ -116,7 +116,7 @@ def test_what_an_author_says_in_llm_output_is_told(call: Any):
 
 
 def test_usage_of_events_is_told_under_openais_names(call: Any):
-    recorder = Heard()
+    recorder = Recorder()
 
     call.invoke(Native(streaming=True), "x", {"callbacks": [recorder]})
 
@@ -125,7 +125,7 @@ def test_usage_of_events_is_told_under_openais_names(call: Any):
 
 
 def test_a_cached_answer_spent_nothing(call: Any):
-    recorder = Heard()
+    recorder = Recorder()
     model = Native(streaming=True, cache=InMemoryCache())
 
     for _ in range(2):

@@ -37,32 +37,32 @@ class Listener(BaseCallbackHandler):
     run_inline = True
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, Any]] = []
+        self.events: list[tuple[str, Any]] = []
 
     def names(self) -> list[str]:
-        return [name for name, _ in self.told]
+        return [name for name, _ in self.events]
 
     def on_llm_start(self, serialized: Any, prompts: list[str], **kwargs: Any) -> None:
-        self.told.append(("start", (prompts, kwargs)))
+        self.events.append(("start", (prompts, kwargs)))
 
     def on_llm_new_token(self, token: Any, **kwargs: Any) -> None:
-        self.told.append(("token", token))
+        self.events.append(("token", token))
 
     def on_llm_end(self, response: Any, **kwargs: Any) -> None:
-        self.told.append(("end", response))
+        self.events.append(("end", response))
 
     def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
-        self.told.append(("error", (error, kwargs["response"])))
+        self.events.append(("error", (error, kwargs["response"])))
 
 
 class Echo(LLM):
     """Its author wrote `_call`."""
 
-    seen: Any = None
+    requests: Any = None
 
     def _call(self, prompt: str, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> str:
-        if self.seen is not None:
-            self.seen.append((prompt, stop, kwargs))
+        if self.requests is not None:
+            self.requests.append((prompt, stop, kwargs))
         return prompt.upper()
 
 
@@ -149,11 +149,11 @@ def test_every_form_of_input_is_read_as_text(call, model_input):
 
 
 def test_options_and_stop_reach_the_author(call):
-    model = Echo(seen=[])
+    model = Echo(requests=[])
 
     call.invoke(model.bind(temperature=1), "a", stop=["x"])
 
-    assert model.seen == [("a", ["x"], {"temperature": 1})]
+    assert model.requests == [("a", ["x"], {"temperature": 1})]
 
 
 def test_listeners_hear_start_tokens_and_end(call):
@@ -162,11 +162,11 @@ def test_listeners_hear_start_tokens_and_end(call):
     call.stream(Spelling(tags=["t"]), "ab", {"callbacks": [listener], "metadata": {"z": 1}})
 
     assert listener.names() == ["start", "token", "token", "end"]
-    prompts, options = listener.told[0][1]
+    prompts, options = listener.events[0][1]
     assert (prompts, options["tags"], options["batch_size"]) == (["ab"], ["t"], 1)
     assert options["metadata"]["ls_model_type"] == "llm"
     assert options["metadata"]["z"] == 1
-    assert listener.told[-1][1].generations[0][0].text == "AB"
+    assert listener.events[-1][1].generations[0][0].text == "AB"
 
 
 @pytest.mark.parametrize("cls", EVERY)
@@ -197,7 +197,7 @@ def test_a_stream_left_early_is_told_as_an_error_with_what_came():
         break
 
     assert listener.names() == ["start", "token", "error"]
-    assert listener.told[-1][1][1].generations[0][0].text == "A"
+    assert listener.events[-1][1][1].generations[0][0].text == "A"
 
 
 def test_a_batch_is_one_call_or_as_many_as_max_concurrency_says(call):
@@ -242,8 +242,8 @@ def test_generate_takes_configs_for_each_prompt(call):
         run_name=["n", "m"],
     )
 
-    assert [listener.told[0][1][0] for listener in listeners] == [["a"], ["b"]]
-    assert [listener.told[0][1][1]["name"] for listener in listeners] == ["n", "m"]
+    assert [listener.events[0][1][0] for listener in listeners] == [["a"], ["b"]]
+    assert [listener.events[0][1][1]["name"] for listener in listeners] == ["n", "m"]
     assert len(result.run) == 2
     with pytest.raises(UsageError, match="one value per prompt"):
         call.generate(Echo(), ["a"], callbacks=[[], [], []])

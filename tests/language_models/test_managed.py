@@ -134,7 +134,7 @@ def test_any_model_answers_a_record_in_camel_case(call, kind):
         {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": {"x": 2}}}
     ]
     assert (output.usage.input_tokens, output.usage.output_tokens) == (7, 3)
-    request = model.seen[0]
+    request = model.requests[0]
     assert [message.type for message in request.messages] == ["system", "human", "ai", "tool", "ai"]
     assert request.messages[2].tool_calls[0]["args"] == {"x": 1}
     assert isinstance(request.messages[3], ToolMessage)
@@ -158,7 +158,7 @@ def test_a_response_format_gives_checked_json(call):
     output = call.run(model, "run", {"messages": "x", "responseFormat": response_format})
 
     assert output.json == {"a": 1}
-    assert len(model.seen) == 2
+    assert len(model.requests) == 2
     with pytest.raises(StructuredOutputError):
         call.run(
             Speaking(answers=["no"]), "run", {"messages": "x", "responseFormat": response_format}

@@ -21,13 +21,13 @@ from tests.language_models.reading import (
     FINISH,
     AChunked,
     ANative,
-    AWhole,
+    AsyncGenerateOnly,
     Chunked,
     Events,
+    GenerateOnly,
     Listener,
     Native,
     TokenListener,
-    Whole,
     answer,
     read,
     start,
@@ -41,15 +41,15 @@ def scripted(*script: Any, **fields: Any) -> ScriptedChatModel:
     return ScriptedChatModel(script=list(script) or ["Hello there"], is_cyclic=True, **fields)
 
 
-class Both(Chunked, Whole):
+class Both(Chunked, GenerateOnly):
     """Its author wrote `_stream` and `_generate`."""
 
     def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
         answers = list(self.answer_to(messages, kwargs))
-        return Whole(items=["".join(answers)])._generate(messages)
+        return GenerateOnly(items=["".join(answers)])._generate(messages)
 
 
-@pytest.mark.parametrize("kind", [Whole, AWhole])
+@pytest.mark.parametrize("kind", [GenerateOnly, AsyncGenerateOnly])
 def test_T88_a_model_with_only_generate_gives_a_valid_replayed_stream(call, kind):
     reading = read(call, kind(items=["Hello"]), "events", "texts", "output")
 
@@ -65,7 +65,7 @@ def test_T89_a_model_that_may_not_stream_is_replayed(call):
     assert reading.value == ["Hello"]
 
 
-@pytest.mark.parametrize("kind", [AChunked, ANative, AWhole])
+@pytest.mark.parametrize("kind", [AChunked, ANative, AsyncGenerateOnly])
 def test_T90_an_async_only_model_answers_a_sync_call(kind):
     items = [start(), *text_events("Hel", "lo"), FINISH] if kind is ANative else ["Hello"]
 
@@ -75,7 +75,7 @@ def test_T90_an_async_only_model_answers_a_sync_call(kind):
     assert kind(items=items).invoke("x").text == "Hello"
 
 
-@pytest.mark.parametrize("kind", [Chunked, Native, Whole])
+@pytest.mark.parametrize("kind", [Chunked, Native, GenerateOnly])
 def test_T91_a_sync_only_model_under_an_async_call_does_not_block_the_loop(kind):
     go = threading.Event()
 
@@ -119,10 +119,10 @@ def test_T93_a_cache_hit_replays_with_the_id_that_is_returned_and_v2_reads_and_w
 
 class Counted(BaseRateLimiter):
     def __init__(self, events: list[tuple[str, Any]]) -> None:
-        self.told = events
+        self.events = events
 
     def acquire(self, *, blocking: bool = True) -> bool:
-        self.told.append(("limit", None))
+        self.events.append(("limit", None))
         return True
 
     async def aacquire(self, *, blocking: bool = True) -> bool:
@@ -130,17 +130,17 @@ class Counted(BaseRateLimiter):
 
 
 @pytest.mark.parametrize("api", ["invoke", "stream", "v2"])
-@pytest.mark.parametrize("kind", [Chunked, Whole, Events])
+@pytest.mark.parametrize("kind", [Chunked, GenerateOnly, Events])
 def test_T94_the_start_is_told_once_and_then_the_rate_limiter_asked_once(call, api, kind):
     listener = Listener()
     items = [start(), *text_events("a"), FINISH] if kind is Events else ["a"]
-    model = kind(items=items, rate_limiter=Counted(listener.told), callbacks=[listener])
+    model = kind(items=items, rate_limiter=Counted(listener.events), callbacks=[listener])
 
     {"invoke": call.invoke, "stream": call.stream, "v2": lambda m, _: answer(call, m)}[api](
         model, "x"
     )
 
-    names = [name for name, _ in listener.told]
+    names = [name for name, _ in listener.events]
     assert names[:2] == ["on_chat_model_start", "limit"]
     assert (names.count("on_chat_model_start"), names.count("limit")) == (1, 1)
 
@@ -154,7 +154,7 @@ MODELS = {
     "async chunks": lambda **fields: AChunked(items=["Hel", "lo"], **fields),
     "native": lambda **fields: Native(items=[start(), *text_events("Hello"), FINISH], **fields),
     "events": lambda **fields: Events(items=[start(), *text_events("Hello"), FINISH], **fields),
-    "whole": lambda **fields: Whole(items=["Hello"], **fields),
+    "whole": lambda **fields: GenerateOnly(items=["Hello"], **fields),
     "both": lambda **fields: Both(items=["Hel", "lo"], **fields),
     "both, no stream": lambda **fields: Both(items=["Hel", "lo"], disable_streaming=True, **fields),
 }
@@ -195,15 +195,15 @@ def test_T95_on_stream_event_is_told_exactly_where_the_specification_says(call, 
     assert stream_events(generate, Marked())[-1] == "message-finish"
 
 
-@pytest.mark.parametrize("kind", [Chunked, Whole, Events, Native])
+@pytest.mark.parametrize("kind", [Chunked, GenerateOnly, Events, Native])
 def test_T96_bound_options_reach_v2_and_those_of_the_call_win(call, kind):
     is_events = kind in (Events, Native)
     items = [start(), *text_events("a"), FINISH] if is_events else ["a"]
-    model = kind(items=items, seen=[])
+    model = kind(items=items, calls=[])
 
     answer(call, model.bind(temperature=1, top_k=2), temperature=3)
 
-    ((_, options),) = model.seen
+    ((_, options),) = model.calls
     assert (options["temperature"], options["top_k"]) == (3, 2)
 
 

@@ -53,7 +53,7 @@ class Native(BaseChatModel):
             yield item
 
 
-class Whole(BaseChatModel):
+class GenerateOnly(BaseChatModel):
     answers: list[AIMessage]
 
     def _generate(self, messages, stop=None, run_manager=None, **kwargs):
@@ -68,10 +68,10 @@ class Watching(BaseCallbackHandler, V2StreamingHandler):
     raise_error = True
 
     def __init__(self) -> None:
-        self.seen: list[str] = []
+        self.events: list[str] = []
 
     def on_stream_event(self, event: Any, **kwargs: Any) -> None:
-        self.seen.append(event["event"])
+        self.events.append(event["event"])
 
 
 def test_a_listener_to_events_does_not_change_the_chunks(call):
@@ -94,7 +94,7 @@ def test_an_event_behind_the_finish_is_an_error_before_the_finish_goes_out(call)
     watching = Watching()
     with pytest.raises(MalformedStreamError):
         call.stream(native([[*HELLO, *text("more", 1)]]), "x", {"callbacks": [watching]})
-    assert "message-finish" not in watching.seen
+    assert "message-finish" not in watching.events
 
 
 def test_what_a_caller_changes_in_a_message_stays_in_that_message(call):
@@ -117,7 +117,9 @@ class Interrupting(BaseCallbackHandler):
 
 
 def test_an_interrupted_end_costs_no_event_of_an_answer_that_came_whole():
-    stream = Whole(answers=[AIMessage("hello")]).stream_v2("x", {"callbacks": [Interrupting()]})
+    stream = GenerateOnly(answers=[AIMessage("hello")]).stream_v2(
+        "x", {"callbacks": [Interrupting()]}
+    )
     with pytest.raises(KeyboardInterrupt):
         list(stream)
     assert [event["event"] for event in stream][-1] == "message-finish"
@@ -130,7 +132,7 @@ def test_T78_closing_while_the_end_is_told_preserves_the_success():
             await asyncio.sleep(30)
 
     async def main() -> tuple[str, list[str]]:
-        model = Whole(answers=[AIMessage("hello")])
+        model = GenerateOnly(answers=[AIMessage("hello")])
         stream = await model.astream_v2("x", {"callbacks": [Slow()]})
         reader = asyncio.create_task(anext(aiter(stream)))
         await asyncio.sleep(0.05)
@@ -157,7 +159,7 @@ def test_a_chain_listener_that_breaks_at_the_end_asks_no_model_again():
             raise RuntimeError("broken")
 
     broken = Chain()
-    model = RunnableLambda(lambda x: x) | Whole(answers=[AIMessage("hello")])
+    model = RunnableLambda(lambda x: x) | GenerateOnly(answers=[AIMessage("hello")])
     stream = model.with_retry(wait_exponential_jitter=False).stream_v2("x", {"callbacks": [broken]})
     with pytest.raises(RuntimeError):
         list(stream)
@@ -206,7 +208,7 @@ class Mine(AIMessage):
 
 
 def test_a_whole_answer_keeps_its_class_and_form_when_its_tools_are_renamed(call):
-    class Named(Whole):
+    class Named(GenerateOnly):
         _tool_name_pattern = "[A-Za-z0-9_-]"
 
     block = {"type": "tool_use", "id": "c1", "name": "files_read", "input": {"a": 1}}
@@ -239,7 +241,7 @@ def test_V1_a_rescue_after_content_tells_listeners_to_drop_it(call):
         hooks={"on_error": lambda request, error: AIMessage("instead")},
     )
     assert call.invoke(model, "x", {"callbacks": [watching]}).text == "instead"
-    assert watching.seen.count("message-reset") == 1
+    assert watching.events.count("message-reset") == 1
 
 
 def test_T09_an_error_event_under_guards_is_that_error(call):

@@ -80,8 +80,8 @@ def test_model_options_lie_under_those_of_the_call_and_unknown_keys_reach_the_pr
 
     call.invoke(model, "x", top_p=0.9, extra={"b": 2}, brand_new=True)
 
-    assert model.seen[0].options == {"top_p": 0.9, "extra": {"a": 1, "b": 2}, "brand_new": True}
-    assert model.seen[0].stop == ["X"]
+    assert model.requests[0].options == {"top_p": 0.9, "extra": {"a": 1, "b": 2}, "brand_new": True}
+    assert model.requests[0].stop == ["X"]
 
 
 def test_late_values_come_from_the_config(call):
@@ -91,8 +91,8 @@ def test_late_values_come_from_the_config(call):
     call.invoke(model, "x")
     call.invoke(model, "x", {"configurable": {"model_options": {"seed": 3}}})
 
-    assert [request.options["user"] for request in model.seen] == ["u1", "nobody", "nobody"]
-    assert model.seen[2].options["seed"] == 3
+    assert [request.options["user"] for request in model.requests] == ["u1", "nobody", "nobody"]
+    assert model.requests[2].options["seed"] == 3
 
 
 def test_late_values_of_a_call_or_a_binding_come_from_the_config_too(call):
@@ -102,8 +102,8 @@ def test_late_values_of_a_call_or_a_binding_come_from_the_config_too(call):
     call.invoke(bound, "x", {"configurable": {"user_id": "u1", "seat": 3}})
     call.invoke(bound, "x")
 
-    assert [request.options["user"] for request in model.seen] == ["u1", "nobody"]
-    assert [request.options["extra"] for request in model.seen] == [{"seat": 3}, {"seat": None}]
+    assert [request.options["user"] for request in model.requests] == ["u1", "nobody"]
+    assert [request.options["extra"] for request in model.requests] == [{"seat": 3}, {"seat": None}]
 
 
 def test_an_option_the_model_refuses_is_left_out_with_a_warning(call):
@@ -112,7 +112,7 @@ def test_an_option_the_model_refuses_is_left_out_with_a_warning(call):
     with pytest.warns(UserWarning, match="does not take top_k"):
         call.invoke(model, "x", top_k=3, seed=1)
 
-    assert model.seen[0].options == {"seed": 1}
+    assert model.requests[0].options == {"seed": 1}
 
 
 def test_an_option_the_model_refuses_raises_where_asked_for(call):
@@ -121,7 +121,7 @@ def test_an_option_the_model_refuses_raises_where_asked_for(call):
     with pytest.raises(UsageError, match="does not take temperature"):
         call.invoke(model, "x", temperature=0.5)
 
-    assert model.seen == []
+    assert model.requests == []
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,8 @@ def test_what_the_profile_says_the_model_lacks_is_left_out_with_a_warning(
     with pytest.warns(UserWarning, match=f"does not take {name}"):
         call.invoke(model, "x", **{name: option})
 
-    assert model.seen[0].options == {}
-    assert model.seen[0].stop is None
+    assert model.requests[0].options == {}
+    assert model.requests[0].stop is None
 
 
 def test_leaving_the_choice_to_a_model_that_cannot_be_told_is_no_warning(call):
@@ -149,7 +149,7 @@ def test_leaving_the_choice_to_a_model_that_cannot_be_told_is_no_warning(call):
 
     call.invoke(model, "x", tool_choice="auto")
 
-    assert model.seen[0].options == {"tool_choice": "auto"}
+    assert model.requests[0].options == {"tool_choice": "auto"}
 
 
 def test_one_stop_word_is_a_list_of_one(call):
@@ -157,4 +157,4 @@ def test_one_stop_word_is_a_list_of_one(call):
 
     call.invoke(model, "x", stop="END")
 
-    assert model.seen[0].stop == ["END"]
+    assert model.requests[0].stop == ["END"]

@@ -66,7 +66,7 @@ def test_a_request_longer_than_the_window_raises_before_anything_is_sent(call, a
     ) as excinfo:
         call.invoke(model, "word " * 2000)
 
-    assert model.seen == []
+    assert model.requests == []
     assert excinfo.value.is_retryable is False
 
 
@@ -81,7 +81,7 @@ def test_the_oldest_messages_are_left_out_where_asked_for(call):
 
     answer = call.invoke(model, history)
 
-    assert [message.text for message in model.seen[0].messages] == ["be brief", "and?"]
+    assert [message.text for message in model.requests[0].messages] == ["be brief", "and?"]
     assert len(history) == 4
     assert answer.text.strip() == "hi"
     assert answer.response_metadata["lost"] == ["left out the oldest 2 messages to fit 60 tokens"]

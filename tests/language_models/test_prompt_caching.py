@@ -86,8 +86,11 @@ def test_a_model_sets_breakpoints_by_itself(call):
 
     call.invoke(model.bind_tools([TOOL]), HISTORY)
 
-    assert marks(model.seen[0].messages) == [True, False, False, True]
-    assert model.seen[0].options["tools"][0]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+    assert marks(model.requests[0].messages) == [True, False, False, True]
+    assert model.requests[0].options["tools"][0]["cache_control"] == {
+        "type": "ephemeral",
+        "ttl": "1h",
+    }
 
 
 def test_true_is_the_default_config_and_false_is_none():

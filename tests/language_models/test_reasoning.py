@@ -51,7 +51,7 @@ def test_the_applied_effort_is_sent_and_reported(call):
 
     answer = call.invoke(model, "x", reasoning_effort="xhigh")
 
-    assert model.seen[0].options["reasoning_effort"] == "high"
+    assert model.requests[0].options["reasoning_effort"] == "high"
     assert answer.response_metadata["reasoning_effort"] == "high"
 
 
@@ -61,4 +61,4 @@ def test_a_model_that_does_not_reason_warns(call):
     with pytest.warns(UserWarning, match="does not take reasoning_effort"):
         call.invoke(model, "x", reasoning_effort="high")
 
-    assert model.seen[0].options == {}
+    assert model.requests[0].options == {}

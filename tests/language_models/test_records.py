@@ -41,11 +41,11 @@ def claude(**fields: Any) -> ChatAnthropic:
 class Look(ChatModel):
     """Keeps what `process` was given."""
 
-    seen: list[Any] = Field(default_factory=list)
+    calls: list[Any] = Field(default_factory=list)
     answer: Any = "ok"
 
     def process(self, input, options):
-        self.seen.append((input, options))
+        self.calls.append((input, options))
         return {"text": self.answer} if isinstance(self.answer, str) else self.answer
 
 
@@ -73,7 +73,7 @@ def test_options_of_the_model_reach_the_process_in_snake_case(call, options):
 
     call.run(model, "run", {"messages": "x", "modelOptions": options})
 
-    assert model.seen[0][0].model_options == SNAKE_OPTIONS
+    assert model.calls[0][0].model_options == SNAKE_OPTIONS
 
 
 @pytest.mark.parametrize("options", [CAMEL_OPTIONS, SNAKE_OPTIONS])
@@ -107,7 +107,7 @@ def test_options_in_camel_case_of_the_constructor_the_call_and_the_config_are_re
         modelOptions={"topP": 0.5},
     )
 
-    assert model.seen[0][0].model_options == {"top_p": 0.5, "top_k": 3, "max_tokens": 7}
+    assert model.calls[0][0].model_options == {"top_p": 0.5, "top_k": 3, "max_tokens": 7}
     assert (model.retry_on_error, model.model) == (False, "m9")
 
 
@@ -138,7 +138,7 @@ def test_an_option_of_the_authors_own_is_passed_as_written(call):
 
     message = call.invoke(model, "x", model_options={"fooBar": 1})
 
-    assert model.seen[0][0].model_options == {"fooBar": 1}
+    assert model.calls[0][0].model_options == {"fooBar": 1}
     assert "lost" not in message.response_metadata
 
 
@@ -170,8 +170,8 @@ def test_every_door_takes_a_record(call, kind):
         assert call.batch(model, [model_input])[0].text.strip() == "hi"
         events = call.stream_v2(model, model_input)
         assert events[-1]["event"] == "message-finish"
-        assert [request.options["top_p"] for request in model.seen] == [0.3] * 4
-        assert model.seen[0].messages == [HumanMessage("x")]
+        assert [request.options["top_p"] for request in model.requests] == [0.3] * 4
+        assert model.requests[0].messages == [HumanMessage("x")]
 
 
 def test_a_record_at_invoke_is_checked_like_one_at_run(call):
@@ -181,7 +181,7 @@ def test_a_record_at_invoke_is_checked_like_one_at_run(call):
     message = call.invoke(model, {"messages": USER, "responseFormat": response_format})
 
     assert message.text.strip() == '{"a": 1}'
-    assert len(model.seen) == 2
+    assert len(model.requests) == 2
 
 
 BOGUS = [
@@ -335,7 +335,7 @@ def test_streaming_is_no_option_of_the_model(call):
 
     call.run(model, "run", {"messages": "x"}, streaming=False)
 
-    assert "streaming" not in model.seen[0][0].model_options
+    assert "streaming" not in model.calls[0][0].model_options
 
 
 # -- nothing vanishes

@@ -34,10 +34,10 @@ TOOLS = {"get_weather": lambda city: f"72F and sunny in {city}"}
 class Provider(ChatModel):
     """A connector to a model that asks for the weather once, then answers with what the tool said."""
 
-    sent: list[Any] = Field(default_factory=list)
+    inputs: list[Any] = Field(default_factory=list)
 
     async def process(self, input, options):
-        self.sent.append(input)
+        self.inputs.append(input)
         last = input.messages[-1]
         if last.type == "tool":
             return {"text": f"It is {last.text}.", "usage": {"inputTokens": 30, "outputTokens": 8}}
@@ -84,10 +84,15 @@ def test_path_b_tool_calls_are_run_and_their_results_make_the_final_answer(call,
             history.append({"role": "tool", result_key: tool_call["id"], "content": result})
 
     assert output["text"] == "It is 72F and sunny in Paris."
-    assert [message.type for message in model.sent[1].messages] == ["system", "human", "ai", "tool"]
-    assert model.sent[1].messages[2].tool_calls[0]["args"] == {"city": "Paris"}
-    assert model.sent[1].messages[3].tool_call_id == "call_1"
-    assert model.sent[0].tools == [WEATHER]
+    assert [message.type for message in model.inputs[1].messages] == [
+        "system",
+        "human",
+        "ai",
+        "tool",
+    ]
+    assert model.inputs[1].messages[2].tool_calls[0]["args"] == {"city": "Paris"}
+    assert model.inputs[1].messages[3].tool_call_id == "call_1"
+    assert model.inputs[0].tools == [WEATHER]
 
 
 def test_a_chat_model_is_an_abstract_class_among_the_runnables():
@@ -102,8 +107,8 @@ def test_process_gets_the_standard_record_and_the_options(call):
 
     call.run(model, "run", {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]})  # fmt: skip
 
-    assert model.sent[0].messages[0].text == "x"
-    assert (model.sent[0].tools, model.sent[0].tool_choice) == (None, None)
+    assert model.inputs[0].messages[0].text == "x"
+    assert (model.inputs[0].tools, model.inputs[0].tool_choice) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -115,4 +120,4 @@ def test_every_form_of_tool_choice_reaches_process(call, choice):
 
     call.run(model, "run", {"messages": "x", "tools": [WEATHER], "toolChoice": choice})
 
-    assert model.sent[0].tool_choice == choice
+    assert model.inputs[0].tool_choice == choice

@@ -16,13 +16,13 @@ from tests.language_models.reading import (
     FINISH,
     AChunked,
     ANative,
-    AWhole,
+    AsyncGenerateOnly,
     Chunked,
     Events,
+    GenerateOnly,
     Listener,
     Native,
     Scripted,
-    Whole,
     answer,
     read,
     start,
@@ -36,21 +36,21 @@ CHUNKS = ["Hel", "lo"]
 class Both(Chunked):
     """Its author wrote `_stream` and `_generate`, as most LangChain models do."""
 
-    _generate = Whole._generate  # type: ignore[assignment]
+    _generate = GenerateOnly._generate  # type: ignore[assignment]
 
 
 class BothTwins(AChunked):
     """Its author wrote `_astream` and `_agenerate`."""
 
-    _agenerate = AWhole._agenerate  # type: ignore[assignment]
+    _agenerate = AsyncGenerateOnly._agenerate  # type: ignore[assignment]
 
 
 class AllFour(Chunked):
     """Its author wrote the sync and the async form of both."""
 
     _astream = AChunked._astream  # type: ignore[assignment]
-    _generate = Whole._generate  # type: ignore[assignment]
-    _agenerate = AWhole._agenerate  # type: ignore[assignment]
+    _generate = GenerateOnly._generate  # type: ignore[assignment]
+    _agenerate = AsyncGenerateOnly._agenerate  # type: ignore[assignment]
 
 
 class NativeTwins(Native):
@@ -62,11 +62,11 @@ class NativeTwins(Native):
 class Simple(SimpleChatModel):
     """Its author wrote `_call`."""
 
-    seen: Any = None
+    calls: Any = None
 
     def _call(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> str:
-        if self.seen is not None:
-            self.seen.append((messages, {"stop": stop, **kwargs}))
+        if self.calls is not None:
+            self.calls.append((messages, {"stop": stop, **kwargs}))
         return "Hello"
 
 
@@ -89,18 +89,18 @@ def with_async(cls: type[Scripted]) -> Any:
 
 
 MODELS = {
-    "_events": lambda: Events(items=EVENTS, seen=[]),
-    "_stream_chat_model_events": lambda: Native(items=EVENTS, seen=[]),
-    "_astream_chat_model_events": lambda: ANative(items=EVENTS, seen=[]),
-    "both native": lambda: NativeTwins(items=EVENTS, seen=[]),
-    "_stream": lambda: Chunked(items=CHUNKS, seen=[]),
-    "_astream": lambda: AChunked(items=CHUNKS, seen=[]),
-    "_generate": lambda: Whole(items=["Hello"], seen=[]),
-    "_agenerate": lambda: AWhole(items=["Hello"], seen=[]),
-    "_stream, _generate": lambda: with_async(Both)(seen=[]),
-    "_astream, _agenerate": lambda: with_async(BothTwins)(seen=[]),
-    "all four": lambda: with_async(AllFour)(seen=[]),
-    "_call": lambda: Simple(seen=[]),
+    "_events": lambda: Events(items=EVENTS, calls=[]),
+    "_stream_chat_model_events": lambda: Native(items=EVENTS, calls=[]),
+    "_astream_chat_model_events": lambda: ANative(items=EVENTS, calls=[]),
+    "both native": lambda: NativeTwins(items=EVENTS, calls=[]),
+    "_stream": lambda: Chunked(items=CHUNKS, calls=[]),
+    "_astream": lambda: AChunked(items=CHUNKS, calls=[]),
+    "_generate": lambda: GenerateOnly(items=["Hello"], calls=[]),
+    "_agenerate": lambda: AsyncGenerateOnly(items=["Hello"], calls=[]),
+    "_stream, _generate": lambda: with_async(Both)(calls=[]),
+    "_astream, _agenerate": lambda: with_async(BothTwins)(calls=[]),
+    "all four": lambda: with_async(AllFour)(calls=[]),
+    "_call": lambda: Simple(calls=[]),
 }
 
 
@@ -146,7 +146,7 @@ def test_T88_every_model_gives_a_valid_event_stream_and_tells_its_listeners_the_
 
     assert reading.error is None
     assert listener.arguments_of("on_stream_event") == reading.values[0]
-    assert listener.told[0][0] == "on_chat_model_start"
+    assert listener.events[0][0] == "on_chat_model_start"
     assert listener.ends == ["on_llm_end"]
     (generation,) = listener.arguments_of("on_llm_end")[0].generations[0]
     assert generation.message is reading.value
@@ -159,12 +159,12 @@ def test_T96_bound_and_call_time_options_reach_every_hook_and_the_call_wins(call
     answer(call, bound, temperature=3)
     call.stream(bound, "hi", temperature=3)
 
-    for messages, options in model.seen:
+    for messages, options in model.calls:
         assert [message.text for message in messages] == ["hi"]
         assert options["temperature"] == 3
         assert options["top_k"] == 2
         assert options["stop"] == ["a"]
-    assert len(model.seen) == 3
+    assert len(model.calls) == 3
 
 
 def test_errors_pass_every_api(call, model):
@@ -203,7 +203,7 @@ def test_a_model_without_any_hook_says_what_to_write(call):
 
 
 def test_n_generations_are_kept_and_each_has_an_id(call):
-    model = Whole(items=["one", AIMessage("two", id="given")])
+    model = GenerateOnly(items=["one", AIMessage("two", id="given")])
 
     result = call.generate(model, [[HumanMessage("a")], [HumanMessage("b")]])
 
@@ -218,11 +218,11 @@ def test_n_generations_are_kept_and_each_has_an_id(call):
 
 def test_no_generation_at_all_is_a_typed_error(call):
     with pytest.raises(ModelError, match="returned no generation"):
-        call.invoke(Whole(items=[]), "x")
+        call.invoke(GenerateOnly(items=[]), "x")
 
 
 def test_T92_disable_streaming_only_with_tools(call):
-    model = with_async(Both)(seen=[], disable_streaming="tool_calling")
+    model = with_async(Both)(calls=[], disable_streaming="tool_calling")
 
     plain = read(call, model, "texts").value
     with_tools = read(call, model, "texts", tools=[{"type": "function"}]).value
@@ -266,7 +266,7 @@ def test_T92_what_was_said_before_a_break_is_kept_where_streaming_is_disabled(ca
 
 
 def test_generation_info_joins_the_metadata_and_the_messages_own_wins(call):
-    class Informed(Whole):
+    class Informed(GenerateOnly):
         def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
             result = super()._generate(*args, **kwargs)
             result.generations[0].generation_info = {"a": 1, "b": 2}
@@ -282,12 +282,12 @@ def test_generation_info_joins_the_metadata_and_the_messages_own_wins(call):
 
 
 def test_F_C04_one_model_serves_loop_after_loop():
-    model = Chunked(items=CHUNKS, seen=[])
+    model = Chunked(items=CHUNKS, calls=[])
 
     answers = [asyncio.run(model.ainvoke(str(number))).text for number in range(20)]
 
     assert answers == ["Hello"] * 20
-    assert len(model.seen) == 20
+    assert len(model.calls) == 20
 
 
 def test_F_C06_many_threads_share_one_model_without_mixing_answers():
@@ -349,7 +349,7 @@ def test_what_a_subclass_writes_is_nearer_than_what_it_inherits(call):
 
 
 def test_newer_events_are_folded_by_invoke_although_an_older_generate_is_inherited(call):
-    class Newer(Whole):
+    class Newer(GenerateOnly):
         async def _events(self, request: Any, run: Any) -> Any:
             for event in EVENTS:
                 yield event
@@ -359,4 +359,4 @@ def test_newer_events_are_folded_by_invoke_although_an_older_generate_is_inherit
 
 def test_a_hook_that_cannot_be_derived_says_so():
     with pytest.raises(NotImplementedError, match="no `_stream`"):
-        list(Whole(items=["a"])._stream([]))
+        list(GenerateOnly(items=["a"])._stream([]))

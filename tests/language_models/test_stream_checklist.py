@@ -48,7 +48,7 @@ def test_T69_a_call_that_nobody_reads_tells_nothing_and_asks_nothing(call):
 
     reading = read(call, model, config={"callbacks": [listener]})
 
-    assert (listener.told, model.requests, reading.stream.done) == ([], [], False)
+    assert (listener.events, model.requests, reading.stream.done) == ([], [], False)
 
 
 def test_T70_second_and_late_iterators_get_everything(call):
@@ -180,7 +180,7 @@ def test_T77_aclose_before_consumption_is_no_run_at_all(call):
 
         stream = call._finish(body)
 
-    assert (listener.told, model.requests) == ([], [])
+    assert (listener.events, model.requests) == ([], [])
     assert isinstance(read_again(call, stream, "output"), StreamClosedError)
 
 

@@ -20,12 +20,12 @@ from tests.language_models.reading import (
     FINISH,
     AChunked,
     ANative,
-    AWhole,
+    AsyncGenerateOnly,
     Chunked,
     Events,
+    GenerateOnly,
     Listener,
     Native,
-    Whole,
     answer,
     read,
     read_again,
@@ -46,7 +46,7 @@ class SlowEnd(AsyncCallbackHandler):
 
     def __init__(self, hook: str = "on_llm_end", seconds: float = 0.05) -> None:
         self.inside = asyncio.Event()
-        self.told: list[str] = []
+        self.events: list[str] = []
 
         async def wait(*args: Any, **kwargs: Any) -> None:
             if hook == "on_stream_event" and args[0]["event"] != "message-finish":
@@ -59,10 +59,10 @@ class SlowEnd(AsyncCallbackHandler):
         setattr(self, hook, wait)
 
     async def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
-        self.told.append("end")
+        self.events.append("end")
 
     async def on_llm_error(self, *args: Any, **kwargs: Any) -> None:
-        self.told.append("error")
+        self.events.append("error")
 
 
 class CountedCache(InMemoryCache):
@@ -70,10 +70,10 @@ class CountedCache(InMemoryCache):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: list[str] = []
+        self.texts: list[str] = []
 
     def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
-        self.kept += [generation.text for generation in return_val]
+        self.texts += [generation.text for generation in return_val]
         super().update(prompt, llm_string, return_val)
 
 
@@ -89,7 +89,7 @@ KINDS = {
     "chunks": lambda **fields: AChunked(items=["a", "b"], **fields),
     "native": lambda **fields: ANative(items=SAID, **fields),
     "events": lambda **fields: Events(items=SAID, **fields),
-    "whole": lambda **fields: AWhole(items=["ab"], **fields),
+    "whole": lambda **fields: AsyncGenerateOnly(items=["ab"], **fields),
 }
 
 
@@ -143,7 +143,7 @@ def test_T78_closing_while_the_answer_is_cached_waits_for_it():
         assert (await reader).text == "ab"
         await assert_success(stream)
         assert listener.ends == ["on_llm_end"]
-        assert cache.kept == ["ab"]
+        assert cache.texts == ["ab"]
 
     run(body)
 
@@ -245,7 +245,7 @@ def test_T78_a_handler_may_close_a_sync_stream_whose_end_it_is_told():
 
 
 @pytest.mark.parametrize("leave", ["break", "close", "drop"])
-@pytest.mark.parametrize("kind", [Chunked, Native, Events, Whole])
+@pytest.mark.parametrize("kind", [Chunked, Native, Events, GenerateOnly])
 def test_leaving_at_message_finish_is_a_success(call, leave, kind):
     items = SAID if kind in (Native, Events) else ["ab"]
     listener, cache = Listener(), CountedCache()
@@ -277,7 +277,7 @@ def test_leaving_at_message_finish_is_a_success(call, leave, kind):
     assert listener.ends == ["on_llm_end"]
     if stream is not None:
         assert (read_again(call, stream, "output").text, stream.error) == ("ab", None)
-    assert cache.kept == ["ab"]
+    assert cache.texts == ["ab"]
 
 
 # -- another event loop
@@ -411,7 +411,7 @@ def test_T10_an_authors_own_exception_carries_what_had_arrived(call, kind, api, 
     assert excinfo.value.partial.status == "incomplete"
 
 
-@pytest.mark.parametrize("kind", [Whole, AWhole])
+@pytest.mark.parametrize("kind", [GenerateOnly, AsyncGenerateOnly])
 def test_T10_an_exception_before_anything_came_carries_an_empty_partial(call, kind):
     with pytest.raises(RuntimeError) as excinfo:
         call.invoke(kind(items=[RuntimeError("boom")]), "x")
@@ -483,8 +483,8 @@ def test_bool_of_a_text_that_came_whole_or_with_its_finish(call):
     late = [start(), *text_events("")[:1], text_events("abc")[-1], FINISH]
 
     assert read(call, Native(items=late), "output").stream.text
-    assert read(call, Whole(items=["abc"]), "output").stream.text
-    assert not read(call, Whole(items=[""]), "output").stream.text
+    assert read(call, GenerateOnly(items=["abc"]), "output").stream.text
+    assert not read(call, GenerateOnly(items=[""]), "output").stream.text
 
 
 def test_repr_of_a_text_projection_is_its_text(call):
@@ -525,10 +525,10 @@ def test_a_held_projection_keeps_its_stream_and_the_stream_holds_no_projection()
 
 @pytest.mark.parametrize("name", ["ls_structured_output_format", "structured_output_format"])
 @pytest.mark.parametrize("api", ["invoke", "stream", "v2", "generate"])
-@pytest.mark.parametrize("kind", [Chunked, Whole, Native, Events])
+@pytest.mark.parametrize("kind", [Chunked, GenerateOnly, Native, Events])
 def test_the_format_for_traces_reaches_no_author_and_is_told_at_the_start(call, name, api, kind):
     items = SAID if kind in (Native, Events) else ["ab"]
-    model, listener = kind(items=items, seen=[]), Listener()
+    model, listener = kind(items=items, calls=[]), Listener()
     schema = {"title": "Answer", "type": "object", "properties": {"a": {"type": "integer"}}}
     options = {name: {"schema": schema, "kwargs": {"method": "json_mode"}}}
     config = {"callbacks": [listener]}
@@ -540,7 +540,7 @@ def test_the_format_for_traces_reaches_no_author_and_is_told_at_the_start(call, 
     else:
         getattr(call, api)(model, "x", config, **options)
 
-    ((_, options_seen),) = model.seen
+    ((_, options_seen),) = model.calls
     assert name not in options_seen
     (start,) = listener.arguments_of("on_chat_model_start")
     assert start["options"]["ls_structured_output_format"] == options[name]
@@ -548,11 +548,11 @@ def test_the_format_for_traces_reaches_no_author_and_is_told_at_the_start(call, 
 
 
 def test_a_format_that_nobody_can_describe_is_left_out(call):
-    model, listener = Chunked(items=["a"], seen=[]), Listener()
+    model, listener = Chunked(items=["a"], calls=[]), Listener()
 
     call.invoke(model, "x", {"callbacks": [listener]}, ls_structured_output_format={"schema": 3})
     call.invoke(model, "x", {"callbacks": [listener]}, structured_output_format="text")
 
-    assert all(list(kwargs) == ["stop"] for _, kwargs in model.seen)
+    assert all(list(kwargs) == ["stop"] for _, kwargs in model.calls)
     for start_call in listener.arguments_of("on_chat_model_start"):
         assert "ls_structured_output_format" not in start_call["options"]

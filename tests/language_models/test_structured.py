@@ -98,7 +98,7 @@ def test_every_kind_of_schema_is_read_and_checked(call, schema):
         if isinstance(schema, type) and schema in expected
         else {"name": "Rex", "age": 3}
     )
-    assert "checks" not in model.seen[0].options
+    assert "checks" not in model.requests[0].options
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
@@ -107,7 +107,7 @@ def test_a_wrong_answer_is_asked_for_again_with_the_issues(call, schema):
 
     call.invoke(model.with_structured_output(schema, method="json_schema", max_retries=2), "x")
 
-    messages = model.seen[1].messages
+    messages = model.requests[1].messages
     assert [message.type for message in messages] == ["human", "ai", "human"]
     assert "age" in messages[-1].text
     assert "old" in messages[1].text
@@ -120,7 +120,7 @@ def test_it_is_given_up_with_the_raw_answer_the_issues_and_the_usage_of_all_atte
     with pytest.raises(StructuredOutputError, match="age") as excinfo:
         call.invoke(model.with_structured_output(Pet, method="json_schema", max_retries=1), "x")
 
-    assert len(model.seen) == 2
+    assert len(model.requests) == 2
     assert excinfo.value.raw.text.strip() == BAD
     assert "age" in excinfo.value.issues[0]
     assert excinfo.value.usage["total_tokens"] == 30
@@ -151,7 +151,7 @@ def test_include_raw_gives_what_could_not_be_read(call):
     assert isinstance(raw["parsing_error"], StructuredOutputError)
     assert raw["raw"].text.strip() == "no"
     assert raw["raw"].response_metadata["issues"]
-    assert len(model.seen) == 2
+    assert len(model.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_without_repair_a_fence_is_asked_for_again(call):
         model.with_structured_output(Pet, method="json_schema", repair=False, max_retries=1), "x"
     )
 
-    assert len(model.seen) == 2
+    assert len(model.requests) == 2
 
 
 def test_a_property_deep_inside_is_not_dropped_silently():
@@ -204,7 +204,7 @@ def test_the_native_format_is_openais_and_strict_closes_it(call):
 
     call.invoke(model.with_structured_output(Pet, method="json_schema", strict=True), "x")
 
-    response_format = model.seen[0].options["response_format"]
+    response_format = model.requests[0].options["response_format"]
     assert response_format["type"] == "json_schema"
     assert response_format["json_schema"]["name"] == "Pet"
     assert response_format["json_schema"]["strict"] is True
@@ -228,7 +228,7 @@ def test_as_a_tool_the_schema_is_the_only_choice(call):
 
     call.invoke(model.with_structured_output(Pet, method="tool"), "x")
 
-    options = model.seen[0].options
+    options = model.requests[0].options
     assert options["tool_choice"] == {"type": "function", "function": {"name": "Pet"}}
     assert options["tools"][0]["function"]["parameters"]["required"] == ["name", "age"]
 
@@ -261,8 +261,8 @@ def test_json_mode_tells_the_model_the_schema(call):
 
     call.invoke(model.with_structured_output(Pet, method="json_mode"), "x")
 
-    assert model.seen[0].options == {"response_format": {"type": "json_object"}}
-    assert '"age"' in model.seen[0].messages[0].text
+    assert model.requests[0].options == {"response_format": {"type": "json_object"}}
+    assert '"age"' in model.requests[0].messages[0].text
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_beside_tools_the_model_may_call_one_or_answer(call):
     assert first["parsing_error"] is None
     assert first["raw"].tool_calls[0]["name"] == "Owner"
     assert second["parsed"] == Pet(name="Rex", age=3)
-    assert model.seen[0].options["tool_choice"] == "required"
+    assert model.requests[0].options["tool_choice"] == "required"
 
 
 @pytest.mark.parametrize("reason", ["refusal", "content_filter"])
@@ -324,7 +324,7 @@ def test_a_model_that_declines_is_not_asked_again(call, reason, method, include_
         with pytest.raises(StructuredOutputError, match=r"refused|cut off"):
             call.invoke(chain, "?")
 
-    assert len(model.seen) == 1
+    assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize("method", ["json_schema", "json_mode", "tool"])
@@ -401,7 +401,10 @@ def test_a_stream_that_does_not_fit_begins_again_and_ends_right(call):
 
     assert {"name": "Wrong "} in pets
     assert pets[-1] == {"name": "Rex", "age": 3}
-    assert "minimum" in model.seen[1].messages[-1].text or "age" in model.seen[1].messages[-1].text
+    assert (
+        "minimum" in model.requests[1].messages[-1].text
+        or "age" in model.requests[1].messages[-1].text
+    )
 
 
 def test_include_raw_streams_the_raw_pieces_and_ends_with_the_object(call):
@@ -485,4 +488,4 @@ def test_traces_are_told_the_schema(call):
     schema_format = start.options["ls_structured_output_format"]
     assert schema_format["schema"] == convert_to_json_schema(Pet)
     assert schema_format["kwargs"] == {"method": "auto", "strict": None}
-    assert "ls_structured_output_format" not in model.seen[0].options
+    assert "ls_structured_output_format" not in model.requests[0].options

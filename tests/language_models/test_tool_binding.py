@@ -91,7 +91,7 @@ def test_binding_gives_the_options_to_every_api(call):
     call.stream(bound, "go")
     call.stream_v2(bound, "go")
 
-    for request in model.seen:
+    for request in model.requests:
         assert request.options["tools"][0]["function"]["name"] == "search"
         assert request.options["tool_choice"] == "required"
         assert request.options["parallel_tool_calls"] is False
@@ -166,7 +166,7 @@ def test_a_call_that_does_not_fit_is_asked_for_again_with_what_was_wrong(call, k
     answer = call.invoke(model.bind_tools([search], validate="retry"), "go")
 
     assert answer.tool_calls[0]["args"] == {"query": "a"}
-    messages = model.seen[1].messages
+    messages = model.requests[1].messages
     assert isinstance(messages[0], HumanMessage)
     assert isinstance(messages[1], AIMessage)
     assert isinstance(messages[2], ToolMessage)
@@ -183,7 +183,7 @@ def test_required_with_no_call_is_asked_for_again(call, kind):
     answer = call.invoke(model.bind_tools([search], tool_choice="required", validate="retry"), "go")
 
     assert answer.tool_calls
-    assert "must call a tool" in model.seen[1].messages[-1].text
+    assert "must call a tool" in model.requests[1].messages[-1].text
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -193,7 +193,7 @@ def test_an_unknown_tool_is_asked_for_again_and_then_given_up(call, kind):
     with pytest.raises(StructuredOutputError, match="no tool named 'nope'") as excinfo:
         call.invoke(model.bind_tools([search], validate="retry"), "go")
 
-    assert len(model.seen) == 3
+    assert len(model.requests) == 3
     assert excinfo.value.usage["total_tokens"] == 6
     assert excinfo.value.raw.tool_calls[0]["name"] == "nope"
 
@@ -204,7 +204,7 @@ def test_a_stream_that_was_read_is_not_begun_again_by_itself():
     with pytest.raises(StructuredOutputError) as excinfo:
         list(model.bind_tools([search], validate="retry").stream("go"))
 
-    assert len(model.seen) == 1
+    assert len(model.requests) == 1
     assert excinfo.value.partial.text.strip() == "well"
 
 

@@ -46,7 +46,7 @@ def test_tools_choice_history_and_answers_are_encoded_and_decoded(call):
 
     answer = call.invoke(bound, history)
 
-    request = model.seen[0]
+    request = model.requests[0]
     assert [option["function"]["name"] for option in request.options["tools"]] == [
         "files_read_2",
         "files_read",
@@ -75,8 +75,8 @@ def test_tools_the_provider_runs_keep_their_names(call):
 
     call.invoke(bound, "go")
 
-    assert model.seen[0].options["tools"][0] == {"type": "web.search", "name": "web search"}
-    assert model.seen[0].options["tools"][1]["function"]["name"] == "a_b"
+    assert model.requests[0].options["tools"][0] == {"type": "web.search", "name": "web search"}
+    assert model.requests[0].options["tools"][1]["function"]["name"] == "a_b"
 
 
 def test_nothing_is_touched_where_every_name_fits(call):
@@ -85,4 +85,4 @@ def test_nothing_is_touched_where_every_name_fits(call):
 
     call.invoke(model.bind_tools([tool("fine")]), history)
 
-    assert model.seen[0].messages[0] is history[0]
+    assert model.requests[0].messages[0] is history[0]

@@ -234,7 +234,7 @@ def test_T16_T17_a_late_signature_in_two_deltas_is_in_the_output_and_in_the_next
         return [{"type": "reasoning", "extras": extras, "index": 0}]
 
     first = [{"type": "reasoning", "reasoning": "hm", "index": 0}]
-    model = Chunked(items=[first, signed(signature="ab"), signed(signature="cd")], seen=[])
+    model = Chunked(items=[first, signed(signature="ab"), signed(signature="cd")], calls=[])
 
     message = answer(call, model)
     call.invoke(model, [HumanMessage("q"), message, HumanMessage("more")])
@@ -242,7 +242,7 @@ def test_T16_T17_a_late_signature_in_two_deltas_is_in_the_output_and_in_the_next
     assert message.content == [
         {"type": "reasoning", "reasoning": "hm", "extras": {"signature": "abcd"}}
     ]
-    sent_message = model.seen[-1][0][1]
+    sent_message = model.calls[-1][0][1]
     assert sent_message.content_blocks[0]["extras"] == {"signature": "abcd"}
 
 

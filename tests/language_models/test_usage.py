@@ -56,7 +56,7 @@ def test_a_call_too_many_raises_before_it_is_made(call):
         with pytest.raises(BudgetExceeded, match="model_calls used 2 of the 2") as excinfo:
             call.invoke(model, "x")
 
-    assert len(model.seen) == 2
+    assert len(model.requests) == 2
     assert (excinfo.value.used, excinfo.value.limit) == (3, 2)
 
 
@@ -87,7 +87,7 @@ def test_input_that_cannot_fit_is_not_sent(call):
     with usage_scope(Limits(input_tokens=10)), pytest.raises(BudgetExceeded, match="needs"):
         call.invoke(model, "word " * 100)
 
-    assert model.seen == []
+    assert model.requests == []
 
 
 def test_failed_attempts_are_calls_too_and_their_usage_counts(call):
@@ -110,7 +110,7 @@ def test_parallel_calls_do_not_overshoot_the_number_of_calls(call):
         outcomes = call.batch(model, ["x"] * 20, return_exceptions=True)
 
     assert scope.model_calls == 5
-    assert len(model.seen) == 5
+    assert len(model.requests) == 5
     assert sum(isinstance(outcome, BudgetExceeded) for outcome in outcomes) == 15
 
 
@@ -262,7 +262,7 @@ def test_nothing_is_tried_again_where_no_time_is_left_to_wait(call):
     with usage_scope(Limits(timeout=5)), pytest.raises(ModelRateLimitError):
         call.invoke(model, "x")
 
-    assert len(model.seen) == 1
+    assert len(model.requests) == 1
     assert time.monotonic() - begin < 5
 
 
@@ -273,7 +273,7 @@ def test_a_rate_limiter_is_not_waited_for_beyond_the_deadline(call):
     with usage_scope(Limits(timeout=0.1)), pytest.raises(BudgetExceeded, match=r"0\.1 s"):
         call.invoke(model, "x")
 
-    assert model.seen == []
+    assert model.requests == []
 
 
 def test_after_the_deadline_nothing_is_sent(call):
@@ -282,7 +282,7 @@ def test_after_the_deadline_nothing_is_sent(call):
     with usage_scope(Limits(timeout=0.0)), pytest.raises(BudgetExceeded):
         call.invoke(model, "x")
 
-    assert model.seen == []
+    assert model.requests == []
 
 
 def test_the_time_that_is_left_is_known_to_transports():

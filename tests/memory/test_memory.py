@@ -174,14 +174,14 @@ def test_a_model_that_fails_loses_no_message(use: MemoryCalls) -> None:
 def test_turns_are_found_again_by_meaning(use: MemoryCalls) -> None:
     class Store:
         def __init__(self) -> None:
-            self.kept: list[Document] = []
+            self.documents: list[Document] = []
 
         def add_documents(self, documents: list[Document]) -> None:
-            self.kept += documents
+            self.documents += documents
 
     store = Store()
     retriever = RunnableLambda(
-        lambda query: [document for document in store.kept if query in document.page_content]
+        lambda query: [document for document in store.documents if query in document.page_content]
     )
     retriever.vectorstore = store  # type: ignore[attr-defined]
     memory = VectorStoreRetrieverMemory(retriever=retriever)

@@ -29,11 +29,11 @@ class Model:
 
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
-        self.asked: list[str] = []
+        self.prompts: list[str] = []
         self.runnable = RunnableLambda(self._answer)
 
     def _answer(self, prompt: Any) -> AIMessage:
-        self.asked.append(prompt.to_string())
+        self.prompts.append(prompt.to_string())
         return AIMessage(self.answers.pop(0))
 
 
@@ -42,7 +42,7 @@ def test_a_readable_answer_asks_nothing(call):
     parser = OutputFixingParser.from_llm(model.runnable, JsonOutputParser())
 
     assert call.invoke(parser, '{"a": 1}') == {"a": 1}
-    assert model.asked == []
+    assert model.prompts == []
 
 
 def test_a_broken_answer_is_mended_with_instructions_answer_and_error(call):
@@ -50,7 +50,7 @@ def test_a_broken_answer_is_mended_with_instructions_answer_and_error(call):
     parser = OutputFixingParser.from_llm(model.runnable, JsonOutputParser())
 
     assert call.invoke(parser, AIMessage("four {x}")) == {"a": 4}
-    (prompt,) = model.asked
+    (prompt,) = model.prompts
     for part in ("JSON object", "four {x}", "no JSON"):
         assert part in prompt
     assert call.run(parser, "parse", "{}") == {}
@@ -62,7 +62,7 @@ def test_after_so_many_tries_the_error_is_passed_on(call):
 
     with pytest.raises(OutputParserException) as excinfo:
         call.invoke(parser, "nope")
-    assert len(model.asked) == 2
+    assert len(model.prompts) == 2
     assert excinfo.value.llm_output == "never"
 
 
@@ -71,9 +71,9 @@ def test_the_question_is_asked_again(call):
     parser = RetryOutputParser.from_llm(model.runnable, JsonOutputParser())
 
     assert call.run(parser, "parse_with_prompt", "four", QUESTION) == {"a": 4}
-    assert "2+2 as {JSON}" in model.asked[0]
-    assert "four" in model.asked[0]
-    assert "no JSON" not in model.asked[0]
+    assert "2+2 as {JSON}" in model.prompts[0]
+    assert "four" in model.prompts[0]
+    assert "no JSON" not in model.prompts[0]
     with pytest.raises(NotImplementedError, match="parse_with_prompt"):
         call.invoke(parser, "x")
 
@@ -85,8 +85,8 @@ def test_the_question_is_asked_again_with_the_error(call):
     )
 
     assert call.run(parser, "parse_with_prompt", "four", "the question") == {"a": 4}
-    assert "no JSON" in model.asked[0]
-    assert "still no" in model.asked[1]
+    assert "no JSON" in model.prompts[0]
+    assert "still no" in model.prompts[1]
 
 
 def test_other_prompts_parsers_and_errors(call):
@@ -103,7 +103,7 @@ def test_other_prompts_parsers_and_errors(call):
         model.runnable, Fails(), prompt=PromptTemplate.from_template("mend {completion}")
     )
     assert call.invoke(parser, "bad") == "good"
-    assert model.asked == ["mend bad"]
+    assert model.prompts == ["mend bad"]
     with pytest.raises(RuntimeError):
         call.invoke(parser, "crash")
     with pytest.raises(UsageError, match="runnable"):

@@ -25,18 +25,18 @@ class Named(BaseExampleSelector):
     """Chooses the examples whose input is asked for, and remembers the mode it was asked in."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.modes: list[str] = []
         self.examples = list(EXAMPLES)
 
     def add_example(self, example):
         self.examples.append(example)
 
     def select_examples(self, input_variables):
-        self.asked.append("sync")
+        self.modes.append("sync")
         return [e for e in self.examples if e["i"] == input_variables["want"]]
 
     async def aselect_examples(self, input_variables):
-        self.asked.append("async")
+        self.modes.append("async")
         return [e for e in self.examples if e["i"] == input_variables["want"]]
 
 
@@ -59,7 +59,7 @@ def test_a_selector_chooses_sync_or_async_like_the_call(call):
 
     assert prompt.input_variables == ["q", "want"]
     assert call.invoke(prompt, {"want": "3", "q": "?"}).text == "3=4\n\n?"
-    assert selector.asked == [call.mode]
+    assert selector.modes == [call.mode]
 
 
 def test_few_shot_messages_stand_in_a_chat_prompt(call):
@@ -78,7 +78,7 @@ def test_few_shot_messages_stand_in_a_chat_prompt(call):
         AIMessage("2"),
         HumanMessage("1"),
     ]
-    assert selector.asked == [call.mode]
+    assert selector.modes == [call.mode]
 
 
 def test_few_shot_messages_alone(call):

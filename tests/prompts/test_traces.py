@@ -15,7 +15,7 @@ from foldline.runnables import Runnable, RunnableLambda
 from tests.runnables.recording import Recorder
 
 
-class Heard(Recorder):
+class KindRecorder(Recorder):
     serialized: Any = None
 
     def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
@@ -36,7 +36,7 @@ class Heard(Recorder):
     ],
 )
 def test_a_prompt_is_told_as_a_run_of_the_kind_prompt(call, prompt, name):
-    recorder = Heard()
+    recorder = KindRecorder()
     call.invoke(prompt, {"q": 1}, {"callbacks": [recorder]})
 
     (run,) = recorder.started.values()
@@ -47,7 +47,7 @@ def test_a_prompt_is_told_as_a_run_of_the_kind_prompt(call, prompt, name):
 
 
 def test_tags_and_metadata_of_a_prompt_are_those_of_its_runs(call):
-    recorder = Heard()
+    recorder = KindRecorder()
     prompt = PromptTemplate.from_template("{q}", tags=["t"], metadata={"a": 1})
     for run in (call.invoke, call.stream):
         run(prompt, {"q": 1}, {"callbacks": [recorder], "tags": ["u"], "metadata": {"b": 2}})
@@ -58,7 +58,7 @@ def test_tags_and_metadata_of_a_prompt_are_those_of_its_runs(call):
 
 
 def test_a_prompt_that_fails_is_told_as_an_error(call):
-    recorder = Heard()
+    recorder = KindRecorder()
     with pytest.raises(KeyError):
         call.invoke(ChatPromptTemplate.from_template("{q}"), {"z": 1}, {"callbacks": [recorder]})
 
@@ -66,7 +66,7 @@ def test_a_prompt_that_fails_is_told_as_an_error(call):
 
 
 def test_a_chain_tells_prompt_and_parser_in_their_order(call):
-    recorder = Heard()
+    recorder = KindRecorder()
     chain = (
         PromptTemplate.from_template("[{q}]")
         | RunnableLambda(lambda value: value.text)

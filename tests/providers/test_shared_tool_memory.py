@@ -14,7 +14,7 @@ from foldline.providers.anthropic.encode import encode_tools as encode_anthropic
 from foldline.providers.google.encode import encode_tools as encode_google
 
 
-class Described:
+class DescribingEncoder:
     """Describes tools by their names, and counts how often it is asked."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ def tools() -> list[Any]:
 
 
 def test_a_list_seen_again_is_described_twice_and_then_remembered(tools: list[Any]):
-    memory = Described()
+    memory = DescribingEncoder()
     results = [memory.encode(tools, []) for _ in range(5)]
 
     assert memory.calls == 2
@@ -41,7 +41,7 @@ def test_a_list_seen_again_is_described_twice_and_then_remembered(tools: list[An
 
 
 def test_a_change_deep_inside_is_seen(tools: list[Any]):
-    memory = Described()
+    memory = DescribingEncoder()
     for _ in range(3):
         memory.encode(tools, [])
     tools[0]["parameters"]["properties"]["a"]["type"] = "string"
@@ -53,7 +53,7 @@ def test_a_change_deep_inside_is_seen(tools: list[Any]):
 
 
 def test_other_options_are_another_description(tools: list[Any]):
-    memory = Described()
+    memory = DescribingEncoder()
     for _ in range(3):
         memory.encode(tools, [], False)
 
@@ -61,7 +61,7 @@ def test_other_options_are_another_description(tools: list[Any]):
 
 
 def test_what_was_lost_is_said_each_time(tools: list[Any]):
-    memory = Described()
+    memory = DescribingEncoder()
     for _ in range(4):
         notes: list[str] = []
         memory.encode(tools, notes)
@@ -69,7 +69,7 @@ def test_what_was_lost_is_said_each_time(tools: list[Any]):
 
 
 def test_a_caller_may_change_what_it_gets(tools: list[Any]):
-    memory = Described()
+    memory = DescribingEncoder()
     for _ in range(3):
         memory.encode(tools, [])[0]["cache_control"] = {"type": "ephemeral"}
 
@@ -81,7 +81,7 @@ def test_objects_that_are_no_dicts_are_described_every_time():
         def __getitem__(self, name: str) -> str:
             return "add"
 
-    memory, tools = Described(), [Tool()]
+    memory, tools = DescribingEncoder(), [Tool()]
     for _ in range(4):
         memory.encode(tools, [])
 
@@ -91,7 +91,7 @@ def test_objects_that_are_no_dicts_are_described_every_time():
 def test_only_the_newest_lists_are_kept(monkeypatch: pytest.MonkeyPatch):
     copies: list[Any] = []
     monkeypatch.setattr(_tool_memory, "deepcopy", lambda value: copies.append(value) or value)
-    memory = Described()
+    memory = DescribingEncoder()
     lists = [[{"name": f"tool {number}"}] for number in range(MAX_LISTS + 1)]
     for tools in lists:
         memory.encode(tools, [])

@@ -55,7 +55,7 @@ def wire(name: str) -> Wire:
     return WIRES[name]
 
 
-class Heard(BaseCallbackHandler):
+class Recorder(BaseCallbackHandler):
     """Keeps what handlers are told."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Heard(BaseCallbackHandler):
 
 def test_an_answer_comes_whole(call, fault_server, wire, name):
     fault_server.script(wire.path, WHOLE[name])
-    recorder = Heard()
+    recorder = Recorder()
     assert call.invoke(wire.model(fault_server), "Hi", {"callbacks": [recorder]}) == "Hello, world"
     (result,) = recorder.ends
     assert result.generations[0][0].generation_info.items() >= wire.reason.items()
@@ -86,7 +86,7 @@ def test_an_answer_comes_whole(call, fault_server, wire, name):
 
 def test_an_answer_comes_piece_by_piece(call, fault_server, wire):
     fault_server.script(wire.path, wire.stream)
-    recorder = Heard()
+    recorder = Recorder()
     pieces = call.stream(wire.model(fault_server), "Hi", {"callbacks": [recorder]})
     assert [piece for piece in pieces if piece] == WORDS
     assert [token for token in recorder.tokens if token] == WORDS
@@ -99,7 +99,7 @@ def test_an_answer_comes_piece_by_piece(call, fault_server, wire):
 
 def test_streaming_tells_tokens_under_invoke(call, fault_server, wire):
     fault_server.script(wire.path, wire.stream)
-    recorder = Heard()
+    recorder = Recorder()
     model = wire.model(fault_server, streaming=True)
     assert call.invoke(model, "Hi", {"callbacks": [recorder]}) == "Hello, world"
     assert [token for token in recorder.tokens if token] == WORDS
@@ -154,7 +154,7 @@ def test_logprobs_of_a_stream_are_joined(call, fault_server):
     for chunk, word in zip(chunks, WORDS, strict=False):
         chunk["choices"][0]["logprobs"] = {"tokens": [word], "token_logprobs": [-0.5]}
     fault_server.script("/v1/completions", sse_answer(chunks, done="[DONE]"))
-    recorder = Heard()
+    recorder = Recorder()
     call.stream(WIRES["openai"].model(fault_server, logprobs=1), "Hi", {"callbacks": [recorder]})
     assert recorder.ends[0].generations[0][0].generation_info["logprobs"]["tokens"] == WORDS
 
@@ -207,7 +207,7 @@ def test_a_stream_that_is_cut_is_an_error_with_what_came(call, fault_server, wir
     sizes = [len(step[1]) for step in wire.stream.steps()]
     count = 4 if wire.kind is AnthropicLLM else 2
     fault_server.script(wire.path, wire.stream.cut(sum(sizes[:count]) + 5, fault))
-    recorder = Heard()
+    recorder = Recorder()
     with pytest.raises(StreamInterruptedError):
         call.stream(wire.model(fault_server, max_retries=2), "Hi", {"callbacks": [recorder]})
     ((_, partial),) = recorder.errors
@@ -228,7 +228,7 @@ def test_an_error_in_a_stream_is_typed(call, fault_server, wire):
     steps = [step[1] for step in wire.stream.steps()][: 4 if wire.kind is AnthropicLLM else 2]
     make_answer = lines_answer if wire.kind is OllamaLLM else sse_answer
     fault_server.script(wire.path, make_answer([*steps, wire.error]))
-    recorder = Heard()
+    recorder = Recorder()
     with pytest.raises(ModelError, match="broken"):
         call.stream(wire.model(fault_server, max_retries=2), "Hi", {"callbacks": [recorder]})
     assert recorder.tokens  # content was out: no second attempt
@@ -368,7 +368,7 @@ def test_thinking_of_ollama_is_kept_beside_the_text(call, fault_server):
         OLLAMA_END,
     ]
     fault_server.script("/api/generate", lines_answer(lines))
-    recorder = Heard()
+    recorder = Recorder()
     model = WIRES["ollama"].model(fault_server, reasoning=True, format="json", keep_alive="5m")
     assert "".join(call.stream(model, "Hi", {"callbacks": [recorder]})) == "Yes"
     assert recorder.ends[0].generations[0][0].generation_info["thinking"] == "Hm."

@@ -11,7 +11,7 @@ from foldline.messages import HumanMessage
 from tests.providers.recorded_models import MODELS, TEXTS
 
 
-class Heard(BaseCallbackHandler):
+class Recorder(BaseCallbackHandler):
     def __init__(self) -> None:
         self.tokens: list[str] = []
         self.outputs: list[Any] = []
@@ -26,7 +26,7 @@ class Heard(BaseCallbackHandler):
 
 @pytest.mark.parametrize("provider", MODELS)
 def test_a_model_that_streams_tells_its_tokens_under_invoke(provider: str, call: Any):
-    recorder = Heard()
+    recorder = Recorder()
     model = MODELS[provider](TEXTS[provider], streaming=True, callbacks=[recorder])
 
     message = call.invoke(model, "Hi")
@@ -37,7 +37,7 @@ def test_a_model_that_streams_tells_its_tokens_under_invoke(provider: str, call:
 
 @pytest.mark.parametrize("provider", MODELS)
 def test_a_model_that_does_not_stream_tells_none(provider: str, call: Any):
-    recorder = Heard()
+    recorder = Recorder()
 
     call.invoke(MODELS[provider](TEXTS[provider], callbacks=[recorder]), "Hi")
 
@@ -47,7 +47,7 @@ def test_a_model_that_does_not_stream_tells_none(provider: str, call: Any):
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("provider", MODELS)
 def test_the_end_says_the_model_and_what_was_spent(provider: str, streaming: bool, call: Any):
-    recorder = Heard()
+    recorder = Recorder()
     model = MODELS[provider](TEXTS[provider], streaming=streaming, callbacks=[recorder])
 
     usage = call.invoke(model, "Hi").usage_metadata

@@ -18,23 +18,23 @@ from foldline.runnables import RunnableLambda
 
 class Recorder(BaseCallbackHandler):
     def __init__(self):
-        self.seen = []
+        self.events = []
 
     def on_retriever_start(self, serialized, query, **kwargs):
-        self.seen.append(("start", query, kwargs["name"], kwargs["tags"], kwargs["metadata"]))
+        self.events.append(("start", query, kwargs["name"], kwargs["tags"], kwargs["metadata"]))
         self.run_id = kwargs["run_id"]
 
     def on_retriever_end(self, documents, **kwargs):
-        self.seen.append(("end", [document.page_content for document in documents]))
+        self.events.append(("end", [document.page_content for document in documents]))
 
     def on_retriever_error(self, error, **kwargs):
-        self.seen.append(("error", str(error)))
+        self.events.append(("error", str(error)))
 
     def on_chain_start(self, serialized, inputs, **kwargs):
-        self.seen.append(("chain", kwargs["name"], kwargs["parent_run_id"]))
+        self.events.append(("chain", kwargs["name"], kwargs["parent_run_id"]))
 
     def on_custom_event(self, name, data, **kwargs):
-        self.seen.append((name, data))
+        self.events.append((name, data))
 
 
 class Echo(BaseRetriever):
@@ -45,7 +45,7 @@ class Echo(BaseRetriever):
 
 
 def names(recorder):
-    return [event[0] for event in recorder.seen]
+    return [event[0] for event in recorder.events]
 
 
 @pytest.mark.parametrize("how", ["invoke", "stream", "batch", "transform"])
@@ -62,14 +62,14 @@ def test_a_run_is_told_as_a_retrievers_run(call, how):
         ["given", "own"],
         {"m": 1, "ls_retriever_name": "echo", "o": 2},
     )
-    assert recorder.seen == [start, ("end", ["a"])]
+    assert recorder.events == [start, ("end", ["a"])]
 
 
 def test_a_failure_is_told_and_raised(call):
     recorder = Recorder()
     with pytest.raises(ValueError, match="no"):
         call.invoke(Echo(), "boom", {"callbacks": [recorder]})
-    assert recorder.seen[-1] == ("error", "no")
+    assert recorder.events[-1] == ("error", "no")
     assert names(recorder) == ["start", "error"]
 
 
@@ -141,7 +141,7 @@ def test_runnables_called_in_the_hook_are_children_of_the_run(call):
 
     recorder = Recorder()
     call.invoke(Nested(), "q", {"callbacks": [recorder]})
-    assert ("chain", "inner", recorder.run_id) in recorder.seen
+    assert ("chain", "inner", recorder.run_id) in recorder.events
 
 
 def test_an_overridden_invoke_is_what_parents_and_streams_call(call):
@@ -158,20 +158,20 @@ def test_an_overridden_invoke_is_what_parents_and_streams_call(call):
 def test_a_run_name_names_the_run(call):
     recorder = Recorder()
     call.invoke(Echo(), "a", {"callbacks": [recorder], "run_name": "look it up"})
-    assert recorder.seen[0][2] == "look it up"
+    assert recorder.events[0][2] == "look it up"
 
 
 def test_FC03_a_retriever_cancelled_at_its_start_still_ends_once() -> None:
     class Slow(AsyncCallbackHandler):
         def __init__(self) -> None:
-            self.told: list[str] = []
+            self.events: list[str] = []
 
         async def on_retriever_start(self, *args: Any, **kwargs: Any) -> None:
-            self.told.append("start")
+            self.events.append("start")
             await asyncio.sleep(0)
 
         async def on_retriever_error(self, error: BaseException, **kwargs: Any) -> None:
-            self.told.append(type(error).__name__)
+            self.events.append(type(error).__name__)
 
     class Finds(BaseRetriever):
         async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
@@ -186,27 +186,27 @@ def test_FC03_a_retriever_cancelled_at_its_start_still_ends_once() -> None:
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
-        return slow.told
+        return slow.events
 
     assert [asyncio.run(main(ticks)) for ticks in (1, 2)] == [["start", "CancelledError"]] * 2
 
 
 def test_the_older_name_of_invoke_finds_the_same_and_tells_the_same(call: Any):
-    class Heard(BaseCallbackHandler):
+    class TagRecorder(BaseCallbackHandler):
         def __init__(self) -> None:
-            self.told: list[Any] = []
+            self.events: list[Any] = []
 
         def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
-            self.told.append((query, kwargs["tags"], kwargs["name"]))
+            self.events.append((query, kwargs["tags"], kwargs["name"]))
 
     class Echo(BaseRetriever):
         def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
             return [Document(query)]
 
-    recorder = Heard()
+    recorder = TagRecorder()
     options = {"callbacks": [recorder], "tags": ["t"], "metadata": {"a": 1}, "run_name": "n"}
 
     documents = call.run(Echo(), "get_relevant_documents", "why?", **options)
 
     assert documents == [Document("why?")]
-    assert recorder.told == [("why?", ["t"], "n")]
+    assert recorder.events == [("why?", ["t"], "n")]

@@ -88,7 +88,7 @@ def test_children_are_tagged_by_their_place(call):
         "?",
         {"callbacks": [recorder]},
     )
-    starts = [event for event in recorder.seen if event[0] == "start"]
+    starts = [event for event in recorder.events if event[0] == "start"]
     assert starts[0][2] == "EnsembleRetriever"
     assert sorted(event[3][0] for event in starts[1:]) == ["retriever_1", "retriever_2"]
 

@@ -25,7 +25,7 @@ from tests.runnables.recording import Recorder
 CONFIG: Any = {"configurable": {"session_id": "ann"}}
 
 
-class Kept(dict[str, InMemoryChatMessageHistory]):
+class Histories(dict[str, InMemoryChatMessageHistory]):
     """Conversations by session."""
 
     def of(self, session_id: str) -> InMemoryChatMessageHistory:
@@ -36,8 +36,8 @@ class Kept(dict[str, InMemoryChatMessageHistory]):
 
 
 @pytest.fixture
-def histories() -> Kept:
-    return Kept()
+def histories() -> Histories:
+    return Histories()
 
 
 def echo(messages: list[Any]) -> str:

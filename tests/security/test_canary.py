@@ -106,12 +106,12 @@ class Listener(BaseCallbackHandler):
     """Keeps all that a callback is told, as text."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
 
     def __getattribute__(self, name: str) -> Any:
         if not name.startswith("on_"):
             return super().__getattribute__(name)
-        return lambda *args, **kwargs: self.told.append(f"{name} {args!r} {kwargs!r}")
+        return lambda *args, **kwargs: self.calls.append(f"{name} {args!r} {kwargs!r}")
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_F_V08_a_call_that_fails_shows_no_secret(
         **files,
         "spans": [span.to_json() for span in spans.get_finished_spans()],
         "logs": caplog.text,
-        "callbacks": listener.told,
+        "callbacks": listener.calls,
     }
     assert fault_server.hits() == 1
     assert leaks_by_place(texts) == {}

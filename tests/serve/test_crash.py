@@ -45,18 +45,18 @@ KILLS = 50
 """Moments at which the server is killed; each finds runs of every age, on two wires."""
 
 
-class Watched:
+class RunFollower:
     """Runs of one life of a server, and what their watchers saw of them."""
 
     def __init__(self, server: ServeProcess, round_: int) -> None:
-        self.seen: dict[str, list[tuple[int, Any]]] = {}
+        self.events: dict[str, list[tuple[int, Any]]] = {}
         self.threads: list[threading.Thread] = []
         for number in range(4):
             body = {"app": "chat", "input": f"slow r{round_}-{number}"}
             id = httpx.post(f"{server.url}/runs", json=body, timeout=20).json()["run_id"]
-            self.seen[id] = []
+            self.events[id] = []
             url = f"{server.url}/runs/{id}/events"
-            self.threads.append(threading.Thread(target=follow, args=(url, self.seen[id])))
+            self.threads.append(threading.Thread(target=follow, args=(url, self.events[id])))
         for thread in self.threads:
             thread.start()
 
@@ -66,7 +66,7 @@ class Watched:
 
     def check(self, server: ServeProcess) -> int:
         """Compare what was seen with the log of the next life; return how many events were seen."""
-        for id, events in self.seen.items():
+        for id, events in self.events.items():
             answer = httpx.get(f"{server.url}/runs/{id}", timeout=20)
             if answer.status_code == 404:
                 assert events == []  # nothing of it was told to anybody
@@ -81,7 +81,7 @@ class Watched:
                 later: list[tuple[int, Any]] = []
                 follow(f"{server.url}/runs/{id}/events?after={events[-1][0]}", later)
                 assert [*events, *(item for item in later if item[0] > 0)] == logged_events
-        return sum(len(events) for events in self.seen.values())
+        return sum(len(events) for events in self.events.values())
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_kill_9_at_50_random_points_leaves_what_was_seen_without_gap(tmp_path: P
     try:
         server.start()
         for round_ in range(KILLS):
-            watched = Watched(server, round_)
+            watched = RunFollower(server, round_)
             time.sleep(dice.uniform(0.0, 0.6))
             server.kill()
             watched.join()

@@ -67,7 +67,7 @@ class Http2Connection(asyncio.Protocol):
             "port": "http2",
             "time": time.time(),
         }
-        self.world.seen.append(record)
+        self.world.requests.append(record)
         return record
 
     async def answer(self, stream: int) -> None:

@@ -38,7 +38,7 @@ class World:
         self.gate = asyncio.Event()
         self.scripts: dict[str, list[dict[str, Any]]] = {}
         self.used: dict[str, int] = defaultdict(int)
-        self.seen: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
 
     def next_answer(self, path: str) -> dict[str, Any] | None:
         script = self.scripts.get(path)
@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
             "port": self.name,
             "time": time.time(),
         }
-        self.world.seen.append(request)
+        self.world.requests.append(request)
         return request
 
     async def connect(self, request: dict[str, Any]) -> None:
@@ -213,7 +213,7 @@ class SocksConnection(Connection):
                     await self.take(4 if kind == 1 else 16),
                 )
             target = f"{host}:{int.from_bytes(await self.take(2), 'big')}"
-            self.world.seen.append(
+            self.world.requests.append(
                 {"method": "SOCKS5", "target": target, "path": target, "headers": {"user": user},
                  "body": "", "connection": self.number, "port": self.name, "time": time.time()}
             )  # fmt: skip
@@ -333,11 +333,13 @@ def obey(world: World, order: dict[str, Any]) -> Any:
                 world.scripts[path] = order["answers"]
                 world.used[path] = 0
         case "seen":
-            return [request for request in world.seen if order["path"] in (None, request["path"])]
+            return [
+                request for request in world.requests if order["path"] in (None, request["path"])
+            ]
         case "used":
             return {path: world.used[path] for path in order["paths"]}
         case "stats":
-            return {"open": len(world.open), "opened": world.opened, "seen": len(world.seen),
+            return {"open": len(world.open), "opened": world.opened, "seen": len(world.requests),
                     "resets": world.resets}  # fmt: skip
         case "gate":
             world.gate.set()

@@ -26,11 +26,11 @@ from tests.language_models.reading import (
     FINISH,
     AChunked,
     ANative,
-    AWhole,
+    AsyncGenerateOnly,
     Chunked,
     Events,
+    GenerateOnly,
     Native,
-    Whole,
     start,
     text_events,
     tool_slice,
@@ -93,8 +93,8 @@ HOOKS = {
         items=["Hel", "lo", AIMessageChunk(content="", usage_metadata=USED), " there"]
     ),
     "_astream": lambda: AChunked(items=["Hello ", "there"]),
-    "_generate": lambda: Whole(items=[RICH]),
-    "_agenerate": lambda: AWhole(items=["Hello there"]),
+    "_generate": lambda: GenerateOnly(items=[RICH]),
+    "_agenerate": lambda: AsyncGenerateOnly(items=["Hello there"]),
 }
 
 

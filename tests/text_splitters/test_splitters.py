@@ -238,7 +238,7 @@ class Tiktoken(ModuleType):
         raise KeyError(name)
 
     def encode(self, text, *, allowed_special, disallowed_special):
-        self.asked = (allowed_special, disallowed_special)
+        self.arguments = (allowed_special, disallowed_special)
         return encode(text)
 
     decode = staticmethod(decode)
@@ -250,7 +250,7 @@ def test_tiktoken_cuts_between_its_tokens(monkeypatch):
 
     splitter = TokenTextSplitter("letters", allowed_special="all", chunk_size=4, chunk_overlap=1)
     assert splitter.split_text("abcdefgh") == ["abcd", "defg", "gh"]
-    assert module.asked == ("all", "all")
+    assert module.arguments == ("all", "all")
     counting = CharacterTextSplitter.from_tiktoken_encoder(
         "letters", separator=" ", chunk_size=3, chunk_overlap=0
     )

@@ -20,20 +20,20 @@ def add(a: int, b: int = 2) -> int:
 
 class Recorder(BaseCallbackHandler):
     def __init__(self) -> None:
-        self.seen: list[tuple[str, Any, dict[str, Any]]] = []
+        self.records: list[tuple[str, Any, dict[str, Any]]] = []
 
     def on_tool_start(self, serialized: Any, input_str: str, **kwargs: Any) -> None:
-        self.seen.append(("start", (serialized, input_str), kwargs))
+        self.records.append(("start", (serialized, input_str), kwargs))
 
     def on_tool_end(self, output: Any, **kwargs: Any) -> None:
-        self.seen.append(("end", output, kwargs))
+        self.records.append(("end", output, kwargs))
 
     def on_tool_error(self, error: BaseException, **kwargs: Any) -> None:
-        self.seen.append(("error", error, kwargs))
+        self.records.append(("error", error, kwargs))
 
     def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
-        self.seen.append(("chain", inputs, kwargs))
+        self.records.append(("chain", inputs, kwargs))
 
     @property
     def events(self) -> list[str]:
-        return [event for event, _, _ in self.seen]
+        return [event for event, _, _ in self.records]

@@ -345,7 +345,7 @@ def test_a_tool_in_time_sees_its_context_and_its_own_timeouts_pass(call):
         return inner.invoke(a)
 
     assert call.invoke(nest, {"a": 1}, {"callbacks": [recorder]}) == 1
-    assert recorder.seen[1][2]["parent_run_id"] == recorder.seen[0][2]["run_id"]
+    assert recorder.records[1][2]["parent_run_id"] == recorder.records[0][2]["run_id"]
     with pytest.raises(TimeoutError, match="mine"):
         call.invoke(nest, {"a": -1})
 

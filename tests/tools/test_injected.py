@@ -53,8 +53,8 @@ def test_injected_arguments_are_hidden_from_the_model_and_from_traces(call):
     assert list(convert_to_openai_tool(private)["function"]["parameters"]["properties"]) == [
         "question"
     ]
-    assert recorder.seen[0][2]["inputs"] == {"question": "q"}
-    assert recorder.seen[0][1][1] == "{'question': 'q'}"
+    assert recorder.records[0][2]["inputs"] == {"question": "q"}
+    assert recorder.records[0][1][1] == "{'question': 'q'}"
     assert private.injected_args == {"token", "call_id", "runtime"}
 
 

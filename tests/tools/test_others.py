@@ -89,7 +89,7 @@ class Prompt:
         return "p. {page}: {page_content}".format(**kwargs)
 
 
-class Heard(BaseCallbackHandler):
+class RetrieverRecorder(BaseCallbackHandler):
     def __init__(self) -> None:
         self.parents: list[Any] = []
 
@@ -99,7 +99,7 @@ class Heard(BaseCallbackHandler):
 
 def test_a_retriever_is_a_tool_that_gives_text(call):
     retriever: Any = RunnableLambda(lambda query: FOUND)
-    recorder = Heard()
+    recorder = RetrieverRecorder()
 
     search_tool = create_retriever_tool(retriever, "search", "Search.", document_separator=" | ")
 

@@ -83,8 +83,11 @@ def test_options_of_a_call_are_told(call):
         add, {"a": 1}, {"callbacks": [recorder]}, color="red", tool_call_id=7, llm_prefix="x"
     )
 
-    assert (recorder.seen[0][2]["tool_call_id"], recorder.seen[0][2]["llm_prefix"]) == ("7", "x")
-    assert recorder.seen[1][2]["color"] == "red"
+    assert (recorder.records[0][2]["tool_call_id"], recorder.records[0][2]["llm_prefix"]) == (
+        "7",
+        "x",
+    )
+    assert recorder.records[1][2]["color"] == "red"
 
 
 def test_a_dict_that_only_looks_like_a_call_is_arguments(call):

@@ -22,7 +22,7 @@ def test_a_call_is_told_as_langchain_tells_it(call):
         {"callbacks": [recorder], "tags": ["t"], "metadata": {"m": 1}},
     )
 
-    (_, start_arguments, start), (_, output, end) = recorder.seen
+    (_, start_arguments, start), (_, output, end) = recorder.records
     assert start_arguments == ({"name": "add", "description": "Add two numbers."}, "{'a': 1}")
     assert {
         key: start[key] for key in ("inputs", "tool_call_id", "color", "name", "tags", "metadata")
@@ -50,10 +50,10 @@ def test_a_tools_own_callbacks_tags_and_metadata_are_for_its_runs(call):
     call.invoke(nest, "1", {"run_name": "named"})
 
     assert recorder.events == ["start", "end"]
-    assert recorder.seen[0][2]["tags"] == ["own"]
-    assert recorder.seen[0][2]["metadata"]["own"] == 1
-    assert recorder.seen[0][2]["name"] == "named"
-    assert recorder.seen[0][2]["inputs"] is None
+    assert recorder.records[0][2]["tags"] == ["own"]
+    assert recorder.records[0][2]["metadata"]["own"] == 1
+    assert recorder.records[0][2]["name"] == "named"
+    assert recorder.records[0][2]["inputs"] is None
 
 
 def test_runnables_called_inside_are_children_of_the_tool(call):
@@ -68,7 +68,7 @@ def test_runnables_called_inside_are_children_of_the_tool(call):
     call.invoke(nest, {"a": 1}, {"callbacks": [recorder]})
 
     assert recorder.events == ["start", "chain", "end"]
-    assert recorder.seen[1][2]["parent_run_id"] == recorder.seen[0][2]["run_id"]
+    assert recorder.records[1][2]["parent_run_id"] == recorder.records[0][2]["run_id"]
 
 
 def test_invalid_arguments_are_told_as_an_error(call):
@@ -78,7 +78,7 @@ def test_invalid_arguments_are_told_as_an_error(call):
         call.invoke(add, calling("add", {"a": "x"}), {"callbacks": [recorder]})
 
     assert recorder.events == ["start", "error"]
-    assert recorder.seen[1][2]["tool_call_id"] == "call_1"
+    assert recorder.records[1][2]["tool_call_id"] == "call_1"
 
 
 def test_verbose_prints_the_run(call, capsys):

@@ -24,22 +24,22 @@ class Plane(Embeddings):
     """A text is its own vector."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.modes: list[str] = []
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        self.asked.append("sync")
+        self.modes.append("sync")
         return [self._vector(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        self.asked.append("sync")
+        self.modes.append("sync")
         return self._vector(text)
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        self.asked.append("async")
+        self.modes.append("async")
         return [self._vector(text) for text in texts]
 
     async def aembed_query(self, text: str) -> list[float]:
-        self.asked.append("async")
+        self.modes.append("async")
         return self._vector(text)
 
     @staticmethod

@@ -114,10 +114,10 @@ def test_langchains_relevance_functions():
 
 class Recorder(BaseCallbackHandler):
     def __init__(self):
-        self.seen = []
+        self.starts = []
 
     def on_retriever_start(self, serialized, query, **kwargs):
-        self.seen.append((query, kwargs["name"], kwargs["tags"], kwargs["metadata"]))
+        self.starts.append((query, kwargs["name"], kwargs["tags"], kwargs["metadata"]))
 
 
 def test_a_retriever_tells_the_store_and_the_embedding_in_its_trace(plane, call):
@@ -126,7 +126,7 @@ def test_a_retriever_tells_the_store_and_the_embedding_in_its_trace(plane, call)
     retriever = InMemoryVectorStore.from_texts(["1 0"], plane).as_retriever()
     recorder = Recorder()
     call.invoke(retriever, "1 0", {"callbacks": [recorder]})
-    ((query, name, tags, metadata),) = recorder.seen
+    ((query, name, tags, metadata),) = recorder.starts
     assert (query, name, tags) == ("1 0", "VectorStoreRetriever", ["InMemoryVectorStore", "Plane"])
     assert metadata == {
         "ls_retriever_name": "vectorstore",

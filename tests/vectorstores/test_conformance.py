@@ -30,7 +30,7 @@ def test_a_store_uses_the_embedding_sync_or_async_like_the_call(store, plane, ca
     call.run(store, "add_texts", CORNERS)
     call.run(store, "similarity_search", "1 0")
     call.run(store, "max_marginal_relevance_search", "1 0")
-    assert set(plane.asked) == {call.mode}
+    assert set(plane.modes) == {call.mode}
 
 
 def test_every_way_to_search_agrees(store, call):

@@ -81,7 +81,7 @@ from foldline.language_models.chat_models import BaseChatModel
 from foldline.messages import AIMessage
 from foldline.outputs import ChatGeneration, ChatResult
 
-class Asked(BaseChatModel):
+class CountingModel(BaseChatModel):
     @property
     def _llm_type(self):
         return "asked"
@@ -95,7 +95,7 @@ class Asked(BaseChatModel):
             {{"name": name, "args": args, "id": f"c{{len(tools)}}", "type": "tool_call"}} for name, args in calls])
         return ChatResult(generations=[ChatGeneration(message=message)])
 
-agent = create_agent(Asked(), [charge, ship], name="shop", durability=durability)
+agent = create_agent(CountingModel(), [charge, ship], name="shop", durability=durability)
 
 @step
 def double(n: int) -> int:

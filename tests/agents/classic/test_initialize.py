@@ -76,7 +76,7 @@ RUNS: dict[AgentType, tuple[list[Any], Any]] = {
 }
 
 
-class Heard(BaseCallbackHandler):
+class Recorder(BaseCallbackHandler):
     def __init__(self) -> None:
         self.prompts: list[str] = []
         self.tags: list[str] = []
@@ -94,7 +94,7 @@ class Heard(BaseCallbackHandler):
 @pytest.mark.parametrize("kind", AgentType)
 def test_every_kind_uses_its_tool_and_answers(kind: AgentType, call: Any):
     tools, model = RUNS[kind]
-    recorder = Heard()
+    recorder = Recorder()
     executor = initialize_agent(tools, model(), agent=kind, return_intermediate_steps=True)
     inputs: dict[str, Any] = {"input": "shout hi"}
     if kind == AgentType.CONVERSATIONAL_REACT_DESCRIPTION:
@@ -117,7 +117,7 @@ def test_the_default_thinks_aloud_and_a_name_will_do():
 
 
 def test_a_conversation_is_remembered(call: Any):
-    recorder = Heard()
+    recorder = Recorder()
     memory = ConversationBufferMemory(memory_key="chat_history")
     model = FakeListLLM(responses=["AI: Hello Ann!", "AI: You are Ann."])
     kind = AgentType.CONVERSATIONAL_REACT_DESCRIPTION
@@ -131,7 +131,7 @@ def test_a_conversation_is_remembered(call: Any):
 
 
 def test_the_words_of_a_prompt_can_be_replaced():
-    recorder = Heard()
+    recorder = Recorder()
     model = FakeListLLM(responses=["Final Answer: HI!"])
     words = {"prefix": "PREFIX", "suffix": "SUFFIX {input} {agent_scratchpad}"}
 
@@ -142,7 +142,7 @@ def test_the_words_of_a_prompt_can_be_replaced():
 
 
 def test_messages_can_stand_before_the_question():
-    recorder = Heard()
+    recorder = Recorder()
     model = ScriptedChatModel(script=["HI!"])
     words = {
         "system_message": SystemMessage("SYSTEM"),

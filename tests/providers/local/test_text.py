@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timing
 PROMPT = "The days of the week are Monday, Tuesday,"
 
 
-class Heard(BaseCallbackHandler):
+class Recorder(BaseCallbackHandler):
     def __init__(self) -> None:
         self.tokens: list[str] = []
         self.ends: list[Any] = []
@@ -34,7 +34,7 @@ def model(**settings: Any) -> LlamaCpp:
 
 @pytest.mark.slow
 def test_a_text_is_continued(call):
-    recorder = Heard()
+    recorder = Recorder()
     answer = call.invoke(model(), PROMPT, {"callbacks": [recorder]})
     assert "Wednesday" in answer
     usage = recorder.ends[0].llm_output["token_usage"]
@@ -50,7 +50,7 @@ def test_it_comes_piece_by_piece_and_is_the_same(call):
 
 
 def test_streaming_tells_tokens(call):
-    recorder = Heard()
+    recorder = Recorder()
     answer = call.invoke(model(streaming=True), PROMPT, {"callbacks": [recorder]})
     assert "".join(recorder.tokens) == answer
     assert len(recorder.tokens) > 3
@@ -70,7 +70,7 @@ def test_a_batch_is_answered_in_order(call):
 
 
 def test_logprobs_are_told(call):
-    recorder = Heard()
+    recorder = Recorder()
     call.invoke(model(logprobs=2), PROMPT, {"callbacks": [recorder]})
     assert recorder.ends[0].generations[0][0].generation_info["logprobs"]
 

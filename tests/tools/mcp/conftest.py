@@ -20,7 +20,7 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-class Started:
+class ServerProcess:
     """A server process that listens."""
 
     def __init__(self, script: str, *more: str) -> None:
@@ -43,21 +43,21 @@ class Started:
 
 
 @pytest.fixture(scope="session")
-def official() -> Iterator[Started]:
-    server = Started(OFFICIAL)
+def official() -> Iterator[ServerProcess]:
+    server = ServerProcess(OFFICIAL)
     yield server
     server.stop()
 
 
 @pytest.fixture(scope="session")
-def woven() -> Iterator[Started]:
-    server = Started(FOLDLINE)
+def woven() -> Iterator[ServerProcess]:
+    server = ServerProcess(FOLDLINE)
     yield server
     server.stop()
 
 
 @pytest.fixture(scope="session")
-def guarded() -> Iterator[Started]:
-    server = Started(FOLDLINE, "sesame")
+def guarded() -> Iterator[ServerProcess]:
+    server = ServerProcess(FOLDLINE, "sesame")
     yield server
     server.stop()
