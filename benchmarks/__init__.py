@@ -1,1 +1,1 @@
-"""What foldline costs, beside its peers and the floor: `scripts/bench` runs it, `docs/benchmarks.md` shows it."""
+"""Costs of foldline, of other libraries and of the floor: `scripts/bench` runs it, `docs/benchmarks.md` shows it."""

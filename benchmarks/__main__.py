@@ -141,7 +141,7 @@ def measure(
 
 
 def typical(rounds: list[dict[str, float]]) -> dict[str, float]:
-    """Give our median, and every other side in the proportion to it that is the median of all rounds.
+    """Return our median, and every other side in the proportion to it that is the median of all rounds.
 
     Medians of each side apart would compare one side's quick rounds with another's slow ones.
     """
@@ -218,7 +218,7 @@ def run(
 
 
 def results_so_far() -> dict[str, Any]:
-    """Give what is in results.json."""
+    """Return what is in results.json."""
     results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"rows": {}}
     return results
 

@@ -81,19 +81,19 @@ def threads(side: str, *, count: int = 10_000) -> Run:
             compiled = _chat(saver)
 
             def turns(first: int) -> float:
-                begin = time.process_time()
+                start = time.process_time()
                 for number in range(first, first + 100):
                     config = {"configurable": {"thread_id": str(number)}}
                     compiled.invoke({"messages": [("user", "hello")]}, config)
-                return time.process_time() - begin
+                return time.process_time() - start
 
             early = turns(0)
             template = saver.read("0", "")
             for number in range(100, count):
                 saver.append(str(number), "", template, after=None)
-            late = turns(count)
+            late_seconds = turns(count)
             saver.close()
-            return late / early
+            return late_seconds / early
 
     return run
 
@@ -118,9 +118,9 @@ def resume(side: str, *, steps: int = 1000) -> Run:
             saver = checkpoint.SqliteSaver(f"{folder}/flows.db")
             saver.append("1", "", entries, after=None)
             flow = flows.workflow(checkpointer=saver)(body)
-            begin = time.process_time()
+            start = time.process_time()
             flow.thread("1").resume(0)
-            elapsed = (time.process_time() - begin) * 1000
+            elapsed = (time.process_time() - start) * 1000
             saver.close()
             return elapsed
 

@@ -1,4 +1,4 @@
-"""What happens over HTTP, against the stub: one call, a stream, many calls at once, many open streams.
+"""Scenarios over HTTP, against the stub: one call, a stream, many calls at once, many open streams.
 
 Sides: "socket" sends rendered bytes and reads the answer; "bare" is pyreqwest (Rust, in the peers' environment) and
 `json.loads`; then foldline, and the peers as their users would write it. Every side parses every chunk it receives.
@@ -31,7 +31,7 @@ def _body(model: str, *, is_streamed: bool) -> bytes:
 
 
 class Client:
-    """What a side can do; `model` says what the stub answers."""
+    """The calls of a side; `model` selects the stub's answer."""
 
     def __init__(self, model: str, api: str) -> None:
         self.model = model
@@ -170,9 +170,9 @@ class OpenAISDK(Client):
         super().__init__(model, api)
         import openai
 
-        where = {"api_key": KEY, "base_url": _address() + "/v1"}
-        self.blocking: Any = openai.OpenAI(**where)
-        self.client: Any = openai.AsyncOpenAI(**where)
+        options = {"api_key": KEY, "base_url": _address() + "/v1"}
+        self.blocking: Any = openai.OpenAI(**options)
+        self.client: Any = openai.AsyncOpenAI(**options)
 
     def _of(self, client: Any, **options: Any) -> Any:
         if self.api == "responses":
@@ -323,12 +323,12 @@ def concurrent(side: str, count: int = 500) -> Run:
 
 
 def open_streams(side: str, count: int = 1000) -> Run:
-    """Kilobytes of memory per stream that is open and has said something, in a process that held none before."""
+    """Kilobytes of memory per open stream that has sent a chunk, in a process that held none before."""
     code = f"from benchmarks import http_scenarios as h; print(h.held_streams({side!r}, {count}))"
 
     def run() -> float:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-        return float(done.stdout.split()[-1])
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        return float(result.stdout.split()[-1])
 
     return run
 

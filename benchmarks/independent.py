@@ -62,13 +62,13 @@ def by_hand(package: str) -> None:
     """Print the least processor time of each row."""
     for name, work, units in rows(package):
         calls = max(1, CALLS // units)
-        least = float("inf")
+        shortest = float("inf")
         for _ in range(ROUNDS):
-            begin = time.process_time()
+            start = time.process_time()
             for _ in range(calls):
                 work()
-            least = min(least, (time.process_time() - begin) / calls / units)
-        print(f"{package}: {name}: {least * 1e6:.2f} us")
+            shortest = min(shortest, (time.process_time() - start) / calls / units)
+        print(f"{package}: {name}: {shortest * 1e6:.2f} us")
 
 
 def by_pyperf(package: str) -> None:

@@ -32,7 +32,7 @@ SIDES = {
     "ray": "the same on Ray, two workers (time of the driver, which keeps the store)",
     "langchain": "LangChain's `abatch`, nothing kept",
 }
-"""What is measured -> what the table calls it."""
+"""Measurement -> its name in the table."""
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "benchmarks" / "jobs.json", ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- jobs begin -->", "<!-- jobs end -->"
@@ -43,11 +43,11 @@ MARKS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 marks: dict[int, tuple[int, float]] = {}
 
 
-def note(done: int) -> None:
+def note(finished: int) -> None:
     """Note the peak of memory in MB and the processor time in seconds when some answers are there."""
-    if done in MARKS:
+    if finished in MARKS:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        marks[done] = peak, round(time.process_time(), 1)
+        marks[finished] = peak, round(time.process_time(), 1)
 
 
 def rows(count: int) -> Iterator[dict[str, str]]:
@@ -71,13 +71,13 @@ def floor(count: int) -> int:
         return f"Say something of {row['topic']}"
 
     async def main() -> int:
-        limit, done = asyncio.Semaphore(16), 0
+        limit, finished = asyncio.Semaphore(16), 0
 
         async def work(row: dict[str, str]) -> None:
-            nonlocal done
+            nonlocal finished
             async with limit:
                 await answer(row)
-                done += 1
+                finished += 1
 
         pending: set[asyncio.Task[None]] = set()
         for row in rows(count):
@@ -85,7 +85,7 @@ def floor(count: int) -> int:
             if len(pending) >= 1000:
                 _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.gather(*pending)
-        return done
+        return finished
 
     return asyncio.run(main())
 
@@ -95,11 +95,11 @@ def job(count: int) -> int:
         tempfile.TemporaryDirectory() as folder,
         chain().batch_job(rows(count), store=Path(folder, "j.db")) as batch_job,
     ):
-        done = 0
+        finished = 0
         for _ in batch_job.results():
-            done += 1
-            note(done)
-        return done
+            finished += 1
+            note(finished)
+        return finished
 
 
 def job_async(count: int) -> int:
@@ -108,11 +108,11 @@ def job_async(count: int) -> int:
             tempfile.TemporaryDirectory() as folder,
             chain().batch_job(rows(count), store=Path(folder, "j.db")) as batch_job,
         ):
-            done = 0
+            finished = 0
             async for _ in batch_job.aresults():
-                done += 1
-                note(done)
-            return done
+                finished += 1
+                note(finished)
+            return finished
 
     return asyncio.run(main())
 
@@ -125,11 +125,11 @@ def ray(count: int) -> int:
         tempfile.TemporaryDirectory() as folder,
         chain().batch_job(rows(count), store=Path(folder, "j.db"), executor=executor) as batch_job,
     ):
-        done = 0
+        finished = 0
         for _ in batch_job.results():
-            done += 1
-            note(done)
-        return done
+            finished += 1
+            note(finished)
+        return finished
 
 
 def langchain(count: int) -> int:
@@ -146,9 +146,9 @@ def langchain(count: int) -> int:
 
 def measure(side: str, count: int, *, is_kept: bool) -> None:
     wall, cpu = time.perf_counter(), time.process_time()
-    done = globals()[side](count)
+    finished = globals()[side](count)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    assert done == count, (done, count)
+    assert finished == count, (finished, count)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     row = {"side": side, "items": count, "cpu_us": round(cpu / count * 1e6, 1), "wall_us": round(wall / count * 1e6, 1),
            "peak_mb": peak, "load": round(os.getloadavg()[0], 1), "marks": marks}  # fmt: skip
@@ -184,7 +184,9 @@ def section(root: Path) -> str:
         )
     job = rows.get("job", {}).get("marks")
     if job:
-        peaks = ", ".join(f"{memory} MB at {int(done):,}" for done, (memory, _) in job.items())
+        peaks = ", ".join(
+            f"{memory} MB at {int(finished):,}" for finished, (memory, _) in job.items()
+        )
         lines += ["", f"Peak memory of `batch_job` while it ran: {peaks}."]
     return "\n".join([*lines, "", END])
 

@@ -1,4 +1,4 @@
-"""What a whole process costs: importing, memory after it, packages to install, the first word of an answer."""
+"""Costs of a whole process: importing, memory after it, packages to install, the first word of an answer."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def importing(side: str, what: str, of: str = "cpu") -> Run:
     code = MEASURED.format(statement=STATEMENTS[what][side])
 
     def run() -> float:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-        return float(done.stdout.split()[OF[of]])
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        return float(result.stdout.split()[OF[of]])
 
     return run
 
@@ -98,8 +98,8 @@ def peak(side: str) -> Run:
     code = PEAK.format(root="foldline" if side == "foldline" else "langchain_core")
 
     def run() -> float:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-        return float(done.stdout)
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        return float(result.stdout)
 
     return run
 
@@ -131,14 +131,14 @@ def cold_start(side: str) -> Run:
     code = COLD[side].format(url=os.environ["FOLDLINE_BENCH_STUB"])
 
     def run() -> float:
-        begin = time.perf_counter()
+        start = time.perf_counter()
         with subprocess.Popen(
             [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as process:
             assert process.stdout is not None
             while not (line := process.stdout.readline()).strip():
                 assert line, f"{side} said nothing"
-            elapsed = time.perf_counter() - begin
+            elapsed = time.perf_counter() - start
             process.stdout.read()
         return elapsed * 1000
 

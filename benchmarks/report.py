@@ -30,7 +30,7 @@ NAMED = (
 
 
 def ratio(row: Row, values: Values) -> float | None:
-    """Give ours over the peer's; where there is no peer, over the floor."""
+    """Return our value divided by the peer's; where there is no peer, by the floor."""
     against = row.peer if row.peer is not None else row.floor
     foldline_value, peer_value = values.get("foldline"), values.get(against or "")
     return foldline_value / peer_value if foldline_value is not None and peer_value else None
@@ -69,7 +69,7 @@ def _verdict(row: Row, values: Values) -> str:
 
 
 def results(measured: dict[str, Values], curves: dict[str, Any], before: Any, peers: str) -> Any:
-    """Give what is committed; rows that were not measured now stay as they were."""
+    """Return the results to commit; rows that were not measured now stay as they were."""
     rows = dict(before.get("rows", {}))
     for row in ROWS:
         if (values := measured.get(row.name)) is not None:

@@ -1,4 +1,4 @@
-"""What happens in one process: each scenario makes a run, which does some units of work and says how many.
+"""Scenarios in one process: each makes a run, which does some units of work and returns how many.
 
 The same code measures foldline and langchain-core, because `langchain_core` -> `foldline` is a rename; the side "floor"
 is the same work with dicts, lists and plain functions.
@@ -51,7 +51,7 @@ def make_chunk(side: str) -> Run:
 
 
 def add_two(side: str) -> Run:
-    """Add two chunks; nobody reads the sum."""
+    """Add two chunks without reading the sum."""
     first, second = _chunks(side, "text", 2)
     return times(1000, lambda: first + second)
 

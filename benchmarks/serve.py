@@ -182,8 +182,8 @@ def direct(args: argparse.Namespace) -> dict[str, float]:
         sys.executable, "-m", "benchmarks.serve", "--direct", "--events", str(args.events),
         "--requests", str(args.requests), "--streams", str(args.streams), "--parallel", str(args.parallel),
     ]  # fmt: skip
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    result: dict[str, float] = json.loads(done.stdout)
+    process = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    result: dict[str, float] = json.loads(process.stdout)
     return result
 
 

@@ -94,8 +94,8 @@ def responses(kind: str, count: int, *, is_streamed: bool) -> Pieces:
     base = {"id": "resp_1", "object": "response", "created_at": 1, "model": "stub", "error": None}
     base |= {"incomplete_details": None, "instructions": None, "metadata": {}, "tools": []}
     base |= {"tool_choice": "auto", "parallel_tool_calls": True, "temperature": 1.0, "top_p": 1.0}
-    done = {**item, "content": [part]}
-    response = {**base, "status": "completed", "output": [done], "usage": usage}
+    final_item = {**item, "content": [part]}
+    response = {**base, "status": "completed", "output": [final_item], "usage": usage}
     if not is_streamed:
         return _whole_answer(response)
     number = iter(range(count + 10))
@@ -114,7 +114,7 @@ def responses(kind: str, count: int, *, is_streamed: bool) -> Pieces:
         *[event(delta, **place, delta=WORD, logprobs=[]) for _ in range(count)],
         event("response.output_text.done", **place, text=WORD * count, logprobs=[]),
         event("response.content_part.done", **place, part=part),
-        event("response.output_item.done", output_index=0, item=done),
+        event("response.output_item.done", output_index=0, item=final_item),
         event("response.completed", response=response),
     ]
     return _chunked_answer(events, is_open=False)
@@ -166,7 +166,7 @@ APIS = {b"completions": completions, b"responses": responses, b"messages": messa
 
 @cache
 def answer(path: bytes, kind: str, count: int, *, is_streamed: bool) -> Pieces:
-    """Render an answer once; the path's last word says which API."""
+    """Render an answer once; the path's last word selects the API."""
     return APIS[path.rpartition(b"/")[2]](kind, count, is_streamed=is_streamed)
 
 

@@ -36,7 +36,7 @@ def chain(side: str, tracer: str) -> Run:
 
 
 Traced = tuple[Any, Callable[[], Any]]
-"""A handler, and what writes the rest of what it was told."""
+"""A handler, and a function that writes its remaining records."""
 
 
 def _foldline_traced(tracer: str) -> Traced:

@@ -55,9 +55,9 @@ def compare(repeats: int = 30, **search: Any) -> Compared:
     times: dict[Callable[[], None], list[float]] = {bare: [], search_store: []}
     for _ in range(repeats):
         for function, durations in times.items():
-            begin = time.perf_counter()
+            start = time.perf_counter()
             function()
-            durations.append(time.perf_counter() - begin)
+            durations.append(time.perf_counter() - start)
     return Compared(statistics.median(times[bare]), statistics.median(times[search_store]))
 
 

@@ -53,10 +53,10 @@ def measured(run: Any, measure: str) -> float:
     if measure == "value":
         return float(run())
     clock = time.process_time if measure == "cpu" else time.perf_counter
-    begin, units = clock(), 0
-    while not units or clock() - begin < LEAST:
+    start, units = clock(), 0
+    while not units or clock() - start < LEAST:
         units += run()
-    return (clock() - begin) / units * 1e6
+    return (clock() - start) / units * 1e6
 
 
 if __name__ == "__main__":

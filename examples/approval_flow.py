@@ -22,7 +22,7 @@ from foldline.workflows import (
 
 
 class Receipt(BaseModel):
-    """What the payment service gave."""
+    """The payment service's answer."""
 
     order: str
     amount: int

@@ -1,4 +1,4 @@
-"""The smallest real program: hear a message arrive as events, print it while it comes, fold it into a value."""
+"""The smallest real program: receive a message as events, print it while it comes, fold it into a value."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from foldline.protocol.fold import MessageBuilder
 
 
 def speak(text: str) -> Iterator[Event]:
-    """Say a text the way a model does: word by word."""
+    """Yield the events of a text, word by word."""
     yield {"event": "message-start", "role": "ai", "id": "hello-1"}
     yield {"event": "content-block-start", "index": 0, "content": {"type": "text", "text": ""}}
     for word in text.split(" "):

@@ -19,7 +19,7 @@ from foldline.testing import FakeChatModel
 
 
 class State(TypedDict, total=False):
-    """What the whole run knows."""
+    """The state of the whole run."""
 
     paths: list[str]
     summaries: Annotated[list[str], operator.add]
@@ -27,7 +27,7 @@ class State(TypedDict, total=False):
 
 
 class Document(TypedDict):
-    """What one task is given."""
+    """The input of one task."""
 
     path: str
 

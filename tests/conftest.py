@@ -1,4 +1,4 @@
-"""What every test can ask for: `call` (sync and async), `no_leaks`, `no_blocking`; and the network, shut for all.
+"""Fixtures of every test: `call` (sync and async), `no_leaks`, `no_blocking`; and the network, closed for all tests.
 
 A behaviour test takes `call` and so runs twice, once sync and once async, without saying so.
 """
@@ -33,7 +33,7 @@ T = TypeVar("T")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long Hypothesis takes to draw an example says how busy the machine is, and nothing of foldline.
+# How long Hypothesis takes to draw an example depends on the machine's load, not on foldline.
 # `scripts/test --all` takes the large one, with `--hypothesis-profile=large`.
 for profile, examples in {"small": 25, "large": 200}.items():
     settings.register_profile(
@@ -87,7 +87,7 @@ class SyncCalls:
         return list(model.stream_v2(input, config, **kwargs))
 
     def run(self, target: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Any other method that has a twin: `call.run(store, "mget", keys)`; an iterator gives a list."""
+        """Call any other method that is sync and async: `call.run(store, "mget", keys)`; an iterator becomes a list."""
         result = getattr(target, method)(*args, **kwargs)
         return list(result) if isinstance(result, Iterator) else result
 
@@ -134,7 +134,7 @@ class AsyncCalls:
         return self._finish(events)
 
     def run(self, target: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Any other method that has a twin: `call.run(store, "mget", keys)`; an iterator gives a list."""
+        """Call any other method that is sync and async: `call.run(store, "mget", keys)`; an iterator becomes a list."""
 
         async def body() -> Any:
             result = getattr(target, f"a{method}")(*args, **kwargs)
@@ -143,7 +143,7 @@ class AsyncCalls:
         return self._finish(body)
 
     def _finish(self, start: Callable[[], Awaitable[T]]) -> T:
-        """Run to the end in a new loop, and remember the tasks that somebody forgot to wait for."""
+        """Run to the end in a new loop, and record the tasks that are still running then."""
 
         async def body() -> T:
             try:

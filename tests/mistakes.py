@@ -256,8 +256,8 @@ def page() -> str:
     for title, snippets in MISTAKES.items():
         parts.append(f"\n### {title}\n")
         for snippet in snippets:
-            kind, words = run(snippet)
-            parts.append(f"\n```text\n{snippet}\n```\n\n`{kind}`: {escape(words)}\n")
+            kind, error_text = run(snippet)
+            parts.append(f"\n```text\n{snippet}\n```\n\n`{kind}`: {escape(error_text)}\n")
     return "".join(parts)
 
 
@@ -275,6 +275,6 @@ if __name__ == "__main__":
             print(f"== {title}")
             for snippet in snippets:
                 count += 1
-                kind, words = run(snippet)
-                print(f"{snippet[:110]}\n    {kind or 'NOTHING'}: {words[:330]}")
+                kind, error_text = run(snippet)
+                print(f"{snippet[:110]}\n    {kind or 'NOTHING'}: {error_text[:330]}")
         print(count)

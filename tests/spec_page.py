@@ -32,7 +32,7 @@ the first are named.
 
 
 def defined() -> list[str]:
-    """Give the codes that the pages of the specification define, in their order."""
+    """Return the codes that the pages of the specification define, in their order."""
     return [
         code
         for page in ("streaming.md", "faults.md")
@@ -41,14 +41,14 @@ def defined() -> list[str]:
 
 
 def codes_in(text: str) -> Iterator[str]:
-    """Give the codes in a text, in their one spelling."""
+    """Return the codes in a text, in their one spelling."""
     for line in text.splitlines():
         for code in CODE.findall(LINTER.sub("", line)):
             yield f"F-{code[-3:]}" if code[0] == "F" else code
 
 
 def files_by_code() -> dict[str, set[str]]:
-    """Give every code in the source, the tests and the pages, with the files that use it."""
+    """Return every code in the source, the tests and the pages, with the files that use it."""
     files = defaultdict(set)
     for folder, pattern in (("src", "*.py"), ("tests", "*.py"), ("docs", "*.md")):
         for path in (ROOT / folder).rglob(pattern):
@@ -61,7 +61,7 @@ def files_by_code() -> dict[str, set[str]]:
 
 @cache
 def names_by_code() -> dict[str, list[tuple[str, str]]]:
-    """Give the tests, as name and file, that show each rule."""
+    """Return the tests, as name and file, that show each rule."""
     tests: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for path in sorted((ROOT / "tests").rglob("*.py")):
         file = path.relative_to(ROOT).as_posix()

@@ -203,7 +203,7 @@ def partial_parts(draw: st.DrawFn, blocks: list[PlannedBlock], *, indexed: bool)
 
 
 def say(parts: list[Block], **finish: Json) -> list[Event]:
-    """Give the events that a writer makes of partial blocks."""
+    """Return the events that a writer makes of partial blocks."""
     writer = EventWriter(id="msg_1", metadata={"provider": "acme", "model": "anvil-1"})
     events: list[Event] = []
     for part in parts:

@@ -22,7 +22,7 @@ MAY_WAIT = (
     "transports/",
     "providers/local/_chunk_stream.py",
 )
-"""What of src/foldline may import what waits: the transports, one of which leads to a server in this process."""
+"""Paths in src/foldline that may import modules which wait: the transports, one of them to a server in this process."""
 
 LONGEST_FILE = 600
 LONG_FOR_A_REASON: dict[str, str] = {
@@ -97,7 +97,7 @@ def is_public(path: Path) -> bool:
 
 
 def wrong_exports(path: Path) -> str | None:
-    """What is wrong with the `__all__` of a file, if anything."""
+    """Return what is wrong with the `__all__` of a file, if anything."""
     tree = parse_file(path)
     is_package = path.name == "__init__.py"
     exported = bound_names(tree) if is_package else set()
@@ -116,11 +116,11 @@ def wrong_exports(path: Path) -> str | None:
 
 
 def test_all_equals_what_is_exported():
-    wrong = {
+    problems = {
         short(path): wrong_exports(path) for path in SOURCES if is_public(path) and path not in ACTS
     }
 
-    assert {path: reason for path, reason in wrong.items() if reason} == {}
+    assert {path: reason for path, reason in problems.items() if reason} == {}
 
 
 def test_a_module_whose_import_is_an_act_has_the_names_it_announces():
@@ -190,7 +190,7 @@ def test_importing_foldline_loads_no_provider_and_little_else():
 
 
 def committed_files() -> list[Path]:
-    """What git knows; in a copy without git everything but environments and caches."""
+    """Return the files that git tracks; in a copy without git all files but environments and caches."""
     if (ROOT / ".git").exists():
         command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"]
         listing = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout

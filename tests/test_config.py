@@ -126,7 +126,7 @@ def test_a_list_of_configs_has_one_for_each_input():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("config", "says"),
     [
         ({"recursion_limit": 0}, "recursion_limit must be a whole number of at least 1, not 0"),
         ({"max_concurrency": 0}, "max_concurrency must be a whole number of at least 1, not 0"),
@@ -141,13 +141,13 @@ def test_a_list_of_configs_has_one_for_each_input():
         ({"tags": "mine"}, r"tags must be a list of strings, not 'mine': write \['mine'\]"),
     ],
 )
-def test_what_cannot_work_is_refused(call, wrong: Any, says: str):
+def test_what_cannot_work_is_refused(call, config: Any, says: str):
     with pytest.raises(UsageError, match=says):
-        ensure_config(wrong)
+        ensure_config(config)
     with pytest.raises(UsageError, match=says):
-        call.invoke(RunnableLambda(lambda x: x), 1, wrong)
+        call.invoke(RunnableLambda(lambda x: x), 1, config)
     with pytest.raises(UsageError, match=says):
-        call.batch(RunnableLambda(lambda x: x), [1, 2], wrong)
+        call.batch(RunnableLambda(lambda x: x), [1, 2], config)
 
 
 def test_wrong_lengths_are_refused():

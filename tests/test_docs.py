@@ -64,7 +64,7 @@ def check_imports(example: CodeExample) -> None:
 
 
 def surroundings(example: CodeExample) -> dict[str, object]:
-    """What an example may use without an import: in a docstring the names of its module, on a page nothing."""
+    """Return the names that an example may use without an import: a docstring those of its module, a page none."""
     if not example.in_py_file():
         return {}
     parts = example.path.relative_to(ROOT / "src").with_suffix("").parts

@@ -1,4 +1,4 @@
-"""Whoever reads events, deltas or blocks reads all kinds of them: a case that is missing breaks the build.
+"""Code that reads events, deltas or blocks handles all kinds of them: a missing case breaks the build.
 
 Each case copies a module, takes one kind out of a `match`, and asks mypy. Removing a kind means that nobody thought of
 it there, as it would be with a kind that is new.
@@ -42,7 +42,7 @@ READERS = {
 
 
 def check_source(source: str, folder: Path) -> str:
-    """Return what mypy says of a module, which is a copy with another name."""
+    """Return mypy's output for a copy of a module under another name."""
     copy = folder / "copied.py"
     copy.write_text(source)
     cache = Path(__file__).parents[1] / ".mypy_cache" / "exhaustive"

@@ -230,14 +230,14 @@ def test_an_error_in_one_stream_ends_the_merge_and_closes_the_others(io, no_leak
 @pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 2])
 def test_a_stream_that_is_closed_can_ask_which_failure_it_is_closed_for(io, no_leaks, depth):
-    why: list[BaseException | None] = []
+    reasons: list[BaseException | None] = []
 
     async def endless() -> AsyncGenerator[int, None]:
         try:
             while True:
                 yield 1  # never waits: it is held up only where its item is handed over
         finally:
-            why.append(stopped_by())
+            reasons.append(stopped_by())
 
     async def fails() -> AsyncGenerator[int, None]:
         raise ValueError("no")
@@ -258,7 +258,7 @@ def test_a_stream_that_is_closed_can_ask_which_failure_it_is_closed_for(io, no_l
         finish(io, collect(io.merge({"endless": nested(), "fails": fails()})))
     finish(io, leave())
 
-    assert why == [excinfo.value, None]
+    assert reasons == [excinfo.value, None]
     assert stopped_by() is None
 
 
@@ -464,12 +464,12 @@ def test_FC13_an_interrupt_ends_the_program_at_once(name: str):
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.3)
-        begin = time.monotonic()
+        start = time.monotonic()
         os.kill(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=10)
     finally:
         process.kill()
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - start < 5
     assert process.returncode in (130, -signal.SIGINT, 1)
     assert errors.rstrip().endswith("KeyboardInterrupt")
 
@@ -518,6 +518,4 @@ def test_FC03_a_step_asked_of_a_loop_that_has_ended_ends_the_iteration():
         return LoopIterator(letters())
 
     iterator = asyncio.run(begin())  # as a user's thread may hold it after its loop is gone
-    assert (
-        list(iterator) == []
-    )  # a coroutine that nobody awaited would be told of here, as an error
+    assert list(iterator) == []  # a coroutine that was never awaited would be an error here

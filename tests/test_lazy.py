@@ -1,4 +1,4 @@
-"""What a front door shows is there when it is asked for; and what is imported when."""
+"""Names that a package exports lazily exist, and modules are imported only when needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FRONTS = sorted(
 
 
 def said_to_checkers(module: str) -> dict[str, set[str]]:
-    """Where a package says, under `TYPE_CHECKING`, that its names come from."""
+    """Return the modules that a package's names come from, as imported under `TYPE_CHECKING`."""
     source = Path(sys.modules[module].__file__ or "").read_text()
     names_by_home: dict[str, set[str]] = {}
     for node in ast.parse(source).body:
@@ -60,10 +60,10 @@ def test_there_are_front_doors_to_try():
 
 
 def run(program: str) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 def test_a_function_that_is_named_as_its_module_is_what_the_package_shows():

@@ -1,4 +1,4 @@
-"""Every mistake of `tests/mistakes.py` is told, and `docs/errors.md` has the words."""
+"""Every mistake of `tests/mistakes.py` raises an error, and `docs/errors.md` has its text."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ EACH = [snippet for snippets in MISTAKES.values() for snippet in snippets]
 
 @pytest.mark.parametrize("snippet", EACH, ids=lambda snippet: snippet[:60])
 def test_a_mistake_is_told_and_the_page_has_the_words(snippet):
-    kind, words = run(snippet)
+    kind, error_text = run(snippet)
 
     assert kind, f"{snippet} is accepted without a word"
-    assert len(words) >= 25, f"{kind} says too little: {words!r}"
-    entry = f"```text\n{snippet}\n```\n\n`{kind}`: {escape(words)}\n"
+    assert len(error_text) >= 25, f"{kind} says too little: {error_text!r}"
+    entry = f"```text\n{snippet}\n```\n\n`{kind}`: {escape(error_text)}\n"
     assert entry in PAGE.read_text(encoding="utf-8"), (
-        f"it says {words!r}; python -m tests.mistakes --update renews the page"
+        f"it says {error_text!r}; python -m tests.mistakes --update renews the page"
     )
 
 

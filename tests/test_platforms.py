@@ -63,7 +63,7 @@ def sources() -> list[Path]:
 
 
 def is_guard(node: ast.AST) -> bool:
-    """Say whether an `if` or a `try` asks for the platform, a name or an import."""
+    """Whether an `if` or a `try` tests the platform, a name or an import."""
     if isinstance(node, ast.Try):
         exceptions = " ".join(
             ast.unparse(handler.type) for handler in node.handlers if handler.type
@@ -78,8 +78,15 @@ def is_guard(node: ast.AST) -> bool:
         )
     if isinstance(node, ast.If | ast.IfExp):
         condition = ast.unparse(node.test)
-        words = ("sys.platform", "os.name", "hasattr", "getattr", "supports_dir_fd", "IS_WINDOWS")
-        return any(word in condition for word in words)
+        conditions = (
+            "sys.platform",
+            "os.name",
+            "hasattr",
+            "getattr",
+            "supports_dir_fd",
+            "IS_WINDOWS",
+        )
+        return any(word in condition for word in conditions)
     return False
 
 

@@ -1,4 +1,4 @@
-"""What one call carries: config, listeners, children."""
+"""The run of one call: config, listeners, children."""
 
 from __future__ import annotations
 

@@ -47,14 +47,14 @@ OURS = [value for value in PUBLIC if str(value.__module__).startswith("foldline"
 
 
 def test_every_public_name_says_a_public_module_that_has_it():
-    wrong = {
+    private_modules = {
         PUBLIC[value]: value.__module__
         for value in OURS
         if "._" in value.__module__
         or getattr(importlib.import_module(value.__module__), value.__name__, None) is not value
     }
 
-    assert wrong == {}
+    assert private_modules == {}
 
 
 def test_every_public_class_says_in_a_line_what_it_is():
@@ -127,11 +127,11 @@ print(text)
 
 
 def test_fields_are_shown_before_an_instance_exists_and_the_same_after():
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
     )
 
-    signature, text = done.stdout.split("\n", 1)
+    signature, text = result.stdout.split("\n", 1)
     assert "temperature: float | None = None" in signature
     assert "model: str = 'gpt-5-mini'" in signature
     assert " at 0x" not in signature

@@ -49,15 +49,15 @@ def printed_lines(tmp_path: Path, call: str, **environment: str) -> list[str]:
     program = tmp_path / "app.py"
     program.write_text(PROGRAM.format(call=call))
     environ = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(program)],
         capture_output=True,
         text=True,
         env={**environ, **environment},
         check=False,
     )
-    assert done.returncode == 1
-    return done.stderr.splitlines()
+    assert result.returncode == 1
+    return result.stderr.splitlines()
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What a type checker knows of prompts, parsers and the chains made of them."""
+"""Types of prompts, parsers and chains of them, as a type checker sees them."""
 
 from typing import assert_type
 

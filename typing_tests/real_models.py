@@ -1,4 +1,4 @@
-"""What a type checker knows of real models, prompts, parsers, tools, agents and retrievers. Never run."""
+"""Types of real models, prompts, parsers, tools, agents and retrievers, as a type checker sees them. Never run."""
 
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any, TypedDict, assert_type

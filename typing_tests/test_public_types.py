@@ -1,4 +1,4 @@
-"""What a user's type checker must see. Never run: mypy and pyright read it in scripts/check."""
+"""Public types as a user's type checker sees them. Never run: mypy and pyright read it in scripts/check."""
 
 from typing import assert_type
 

@@ -1,4 +1,4 @@
-"""What a type checker knows of composed runnables."""
+"""Types of composed runnables, as a type checker sees them."""
 
 from collections.abc import Iterator
 from typing import Any, assert_type

@@ -22,7 +22,7 @@ Browse = Callable[[str], str]
 
 @pytest.fixture(scope="session")
 def browse(tmp_path_factory: pytest.TempPathFactory) -> Browse:
-    """Give the words that a person would see of some HTML."""
+    """Return the text that a browser shows of some HTML."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
         pytest.skip("no Chromium: scripts/servers installs it")
@@ -33,7 +33,7 @@ def browse(tmp_path_factory: pytest.TempPathFactory) -> Browse:
         page.write_text(
             f'<!doctype html><meta charset="utf-8"><body>{html}{SCRIPT}</body>', encoding="utf-8"
         )
-        done = subprocess.run(
+        result = subprocess.run(
             [
                 browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                 "--disable-extensions", "--no-first-run", "--disable-background-networking",
@@ -45,7 +45,7 @@ def browse(tmp_path_factory: pytest.TempPathFactory) -> Browse:
             timeout=100,
             check=True,
         )  # fmt: skip
-        assert 'id="seen"' in done.stdout, done.stderr[-500:]
-        return done.stdout
+        assert 'id="seen"' in result.stdout, result.stderr[-500:]
+        return result.stdout
 
     return words

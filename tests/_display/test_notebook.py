@@ -1,4 +1,4 @@
-"""What a person sees in a notebook: each object is made in a real kernel and drawn by a real browser."""
+"""Objects in a notebook: each is made in a real kernel and rendered by a real browser."""
 
 from typing import Any
 
@@ -178,8 +178,8 @@ def pages(notebook: CountingClient, browse: Browse) -> dict[str, str]:
 def test_a_person_sees_the_words(name: str, pages: dict[str, str]):
     page = pages[name].replace("&amp;", "&")
 
-    for words in CELLS[name][1]:
-        assert words in page
+    for text in CELLS[name][1]:
+        assert text in page
     assert "object at 0x" not in page
     assert "**" not in page
 

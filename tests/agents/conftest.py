@@ -1,4 +1,4 @@
-"""What the agents' tests share: two small tools, and a handler that writes down what it is told."""
+"""Shared by the agents' tests: two small tools, and a handler that records its calls."""
 
 from __future__ import annotations
 

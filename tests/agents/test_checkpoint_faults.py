@@ -158,8 +158,8 @@ class Errands:
         self.tools = [first, second]
 
     def turn(self, request):
-        done = [message.text for message in request.messages if message.type == "tool"]
-        return "Home." if len(done) == 2 else [Call("second" if done else "first", {})]
+        results = [message.text for message in request.messages if message.type == "tool"]
+        return "Home." if len(results) == 2 else [Call("second" if results else "first", {})]
 
     def agent(self):
         model = ScriptedChatModel(script=self.turn)
@@ -167,7 +167,7 @@ class Errands:
 
 
 def check_that_it_goes_on(call, errands, failure):
-    """Whatever went wrong: it says what was done, the log is whole, and the run goes on where it was kept."""
+    """Check that after any fault the log is complete and the run continues from its last checkpoint."""
     assert [message.text[:11] for message in failure.messages] == [
         "go",
         "",

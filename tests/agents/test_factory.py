@@ -293,7 +293,7 @@ def eight(name):
 
 
 def fastest(work, attempts=40):
-    """Give the shortest time of some attempts, as soon as one is short enough: others share this machine."""
+    """Return the shortest time of some attempts, as soon as one is short enough: other programs use the machine too."""
     times = []
     while len(times) < attempts and min(times, default=1) > 0.15:
         start = time.perf_counter()
@@ -445,8 +445,8 @@ def test_a_prompt_may_stand_before_an_agent(call):
 def test_a_given_conversation_with_open_calls_is_closed_where_they_are(call):
     """No provider takes a call without its result."""
     calls = [{"name": "add", "args": {"a": 1, "b": 1}, "id": id} for id in ("c1", "c2")]
-    done = ToolMessage("2", tool_call_id="c1")
-    messages = [HumanMessage("?"), AIMessage("", tool_calls=calls), done, HumanMessage("well?")]
+    result = ToolMessage("2", tool_call_id="c1")
+    messages = [HumanMessage("?"), AIMessage("", tool_calls=calls), result, HumanMessage("well?")]
 
     state = call.invoke(create_agent(scripted("ok"), [add]), {"messages": messages})
 
@@ -474,6 +474,6 @@ def test_wrong_arguments_say_what_to_write(arguments, match):
 def test_no_message_and_wrong_inputs_are_errors(call):
     agent = create_agent(scripted("x"))
 
-    for wrong in ({}, {"messages": []}, 3):
+    for value in ({}, {"messages": []}, 3):
         with pytest.raises(UsageError):
-            call.invoke(agent, wrong)
+            call.invoke(agent, value)

@@ -1,4 +1,4 @@
-"""A model that writes calls which cannot be read is told so a few times, and then the agent ends."""
+"""A model that writes calls which cannot be parsed gets an error message a few times, then the agent ends."""
 
 from __future__ import annotations
 

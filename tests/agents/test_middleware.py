@@ -148,7 +148,7 @@ def test_a_hook_may_update_the_state_and_jump(call):
 
 
 def test_what_a_hook_returns_is_checked(call):
-    wrong = create_agent(scripted("x"), middleware=[before_model(lambda state, runtime: 3)])
+    failing_agent = create_agent(scripted("x"), middleware=[before_model(lambda state, runtime: 3)])
     unknown = create_agent(
         scripted("x"), middleware=[before_model(lambda state, runtime: {"colour": 3})]
     )
@@ -157,7 +157,7 @@ def test_what_a_hook_returns_is_checked(call):
     )
 
     for agent, match in (
-        (wrong, "must return a dict"),
+        (failing_agent, "must return a dict"),
         (unknown, "'colour'"),
         (jumping_agent, "jumps to 'mars'"),
     ):

@@ -1,4 +1,4 @@
-"""What planning agents read out of a model's words: an action, the answer, or what was wrong with it."""
+"""Parsers of planning agents: an action, the final answer, or an error."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ def test_tool_calls_are_read_from_messages_alone():
     (action,) = parser.parse_result([ChatGeneration(message=AIMessage("", tool_calls=calls))])
 
     assert (action.tool, action.tool_input, action.tool_call_id) == ("look", {"x": 1}, "c1")
-    for wrong in (Generation(text="x"), ChatGeneration(message=HumanMessage("x"))):
+    for generation in (Generation(text="x"), ChatGeneration(message=HumanMessage("x"))):
         with pytest.raises(OutputParserException, match="message"):
-            parser.parse_result([wrong])
+            parser.parse_result([generation])
     with pytest.raises(OutputParserException, match="not text"):
         parser.parse("x")
 

@@ -103,12 +103,12 @@ def test_a_providers_answer_that_is_no_json_is_asked_for_again_then_raised(call)
 
 
 def test_errors_may_be_raised_at_once_or_said_in_other_words(call):
-    wrong = [Call("Weather", {"city": "Oslo"})]
+    incomplete_call = [Call("Weather", {"city": "Oslo"})]
     strict = create_agent(
-        scripted(wrong), response_format=ToolStrategy(Weather, handle_errors=False)
+        scripted(incomplete_call), response_format=ToolStrategy(Weather, handle_errors=False)
     )
     kind = create_agent(
-        scripted(wrong, [Call("Weather", OSLO)]),
+        scripted(incomplete_call, [Call("Weather", OSLO)]),
         response_format=ToolStrategy(Weather, handle_errors=lambda error: "once more, please"),
     )
 

@@ -105,7 +105,7 @@ def test_an_agent_searches(call, folder):
 
 
 def shell(call, middleware, *commands):
-    """Let an agent run commands; returns what it was told."""
+    """Let an agent run commands; return the results."""
     script = [
         [ToolCall("shell", command if isinstance(command, dict) else {"command": command})]
         for command in commands

@@ -1,4 +1,4 @@
-"""What tests of jobs share: a chain that answers in capitals, and the results of a job by key."""
+"""Shared by tests of jobs: a chain that answers in capitals, and the results of a job by key."""
 
 from __future__ import annotations
 

@@ -32,11 +32,11 @@ print("complete")
 
 
 class KillCount(NamedTuple):
-    """What the processes of one job did."""
+    """Counts of what the processes of one job did."""
 
     kills: int
     repeated_calls: int
-    """Calls that the store says were made again."""
+    """Calls that were made again, as counted by the store."""
     second_calls: int
     """Calls that were in truth made for an item that had been asked before."""
 
@@ -74,15 +74,15 @@ def _check(store: Path, log: Path, items: int, kills: int) -> KillCount:
     states = dict(
         connection.execute("SELECT state, count(*) FROM foldline_job_items GROUP BY state")
     )
-    wrong = connection.execute(
+    wrong_count = connection.execute(
         "SELECT count(*) FROM foldline_job_items WHERE output != upper(input)"
     ).fetchone()[0]
     query = "SELECT repeated_calls, done FROM foldline_jobs"
-    repeated, done = connection.execute(query).fetchone()
+    repeated, done_count = connection.execute(query).fetchone()
     connection.close()
     calls = [line for line in log.read_text().split() if line != "ready"]
     assert states == {3: items}, states
-    assert (wrong, done, len(set(calls))) == (0, items, items)
+    assert (wrong_count, done_count, len(set(calls))) == (0, items, items)
     assert len(calls) - items <= repeated
     return KillCount(kills, repeated, len(calls) - items)
 

@@ -61,11 +61,11 @@ class AnthropicStub(StubServer):
         lines = []
         for row in reversed(self.batches[id]["rows"]):
             text = json.dumps(row["params"])
-            fate = "canceled" if self.batches[id]["cancelled"] else self._fate(text)
-            if fate == "missing":
+            outcome = "canceled" if self.batches[id]["cancelled"] else self._fate(text)
+            if outcome == "missing":
                 continue
-            if fate:
-                result: Json = {"type": fate}
+            if outcome:
+                result: Json = {"type": outcome}
             elif "refuse" in text:
                 result = {
                     "type": "errored",

@@ -96,10 +96,10 @@ class GoogleStub(StubServer):
 
     def _google_result(self, row: Json) -> Json:
         text = json.dumps(row["request"])
-        fate = self._fate(text)
-        if fate == "missing":
+        outcome = self._fate(text)
+        if outcome == "missing":
             return None
-        if fate:
+        if outcome:
             return {"metadata": row.get("metadata"), "error": {"code": 1, "message": "cancelled"}}
         if "refuse" in text:
             return {

@@ -81,10 +81,10 @@ class OpenAIStub(StubServer):
                 "response": None,
                 "error": None,
             }
-            fate = self._fate(text)
-            if fate == "missing":
+            outcome = self._fate(text)
+            if outcome == "missing":
                 continue
-            if fate == "expired":
+            if outcome == "expired":
                 line["error"] = {"code": "batch_expired", "message": "not in time"}
                 errors.append(line)
                 continue

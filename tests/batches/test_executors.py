@@ -140,12 +140,12 @@ with RayExecutor(num_cpus=0.5, workers=2, **{"_temp_dir": sys.argv[2], "object_s
 def test_ray_gives_the_same_and_loses_nothing_with_a_worker(tmp_path_factory, tmp_path):
     pytest.importorskip("ray")
     short = tmp_path_factory.mktemp("r")  # the path of a socket may have a hundred characters
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", RAY, str(tmp_path / "j.db"), f"/tmp/fr{os.getpid()}", str(short)],
         capture_output=True, text=True, check=False, timeout=280, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
              "RAY_raylet_start_wait_time_s": "90"},  # a busy machine takes more than its thirty seconds
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.strip().endswith("equal 2")
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert result.stdout.strip().endswith("equal 2")
     assert (short / "died").exists()

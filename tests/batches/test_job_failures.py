@@ -1,4 +1,4 @@
-"""What fails, what is spent, what is cancelled, who stops reading; and how a job shows where it is."""
+"""Failures, budgets, cancellation and readers that stop early; and how a job shows its progress."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ def test_who_stops_reading_loses_nothing(call, store):
     assert report.done >= 3
     second_job = RunnableLambda(lambda text: time.sleep(0.01) or text).batch_job(None, store=store)
     assert second_job.report().items >= report.done
-    done = {result.key for result in job.results()}
-    assert done == {str(n) for n in range(40)}
+    keys = {result.key for result in job.results()}
+    assert keys == {str(n) for n in range(40)}
     assert job.report().repeated_calls == 0
 
 

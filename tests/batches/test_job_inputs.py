@@ -1,4 +1,4 @@
-"""What jobs read: files, and what is wrong with them; other jobs' stores; options."""
+"""Inputs of jobs: files, malformed files, other jobs' stores, options."""
 
 from __future__ import annotations
 
@@ -118,11 +118,11 @@ store.job.use(store.job.find())
 print(store.job.report().items)
 store.lock()
 """
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", other], capture_output=True, text=True, check=False, timeout=60
     )
-    assert done.stdout.strip() == "2"
-    assert "another process works on the job 'job'" in done.stderr
+    assert result.stdout.strip() == "2"
+    assert "another process works on the job 'job'" in result.stderr
     assert len([*reading]) == 1
 
 

@@ -31,7 +31,7 @@ ARGUMENTS = {
 
 
 class Listener(BaseCallbackHandler):
-    """Writes down what it is told, as most handlers would be told it."""
+    """Records its calls in the way most handlers are called."""
 
     run_inline = True
 
@@ -61,7 +61,7 @@ class Listener(BaseCallbackHandler):
 
 
 class Particular(Listener):
-    """The same, of a class that says how its hooks are called: none of them is called directly."""
+    """The same, for a class that defines how its hooks are called: none of them is called directly."""
 
     patience = 5.0
 
@@ -110,7 +110,7 @@ def test_the_text_of_an_id_is_the_id_of_the_run():
 
 
 def test_handlers_that_a_hook_adds_or_removes_are_heard_from_the_next_token(call: Any):
-    late = Listener()
+    listener = Listener()
     runs: list[Run] = []
 
     class Host(Listener):
@@ -119,7 +119,7 @@ def test_handlers_that_a_hook_adds_or_removes_are_heard_from_the_next_token(call
             manager = runs[0].manager
             assert manager is not None
             if token == "a":
-                manager.add_handler(late)
+                manager.add_handler(listener)
             if token == "b":
                 manager.remove_handler(self)
 
@@ -133,7 +133,7 @@ def test_handlers_that_a_hook_adds_or_removes_are_heard_from_the_next_token(call
     call.stream(Watched(responses=["abc"]), "hi", {"callbacks": [host]})
 
     assert [token for token in host.tokens if token] == ["a", "b"]
-    assert [token for token in late.tokens if token] == ["b", "c"]
+    assert [token for token in listener.tokens if token] == ["b", "c"]
 
 
 def test_handlers_of_every_kind_hear_the_same_tokens(call: Any):

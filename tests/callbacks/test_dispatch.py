@@ -1,4 +1,4 @@
-"""How handlers are told: sync and async, faults contained, nothing shared, nothing paid when nobody listens."""
+"""How handlers are called: sync and async, errors contained, nothing shared, no cost without a handler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups and custom events: runs of the caller's own making, and what is said inside runs."""
+"""Groups and custom events: runs that the caller starts, and events inside runs."""
 
 from __future__ import annotations
 

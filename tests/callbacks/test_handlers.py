@@ -25,7 +25,7 @@ GREEN = "\x1b[32;1m\x1b[1;3m{}\x1b[0m"
 
 
 def perform(handler: Any) -> None:
-    """What a chain with an agent says to a handler."""
+    """The handler calls of a chain with an agent."""
     handler.on_chain_start({}, {}, name="Agent")
     handler.on_agent_action(AgentAction("search", "x", "I should search. "))
     handler.on_tool_end("found", observation_prefix="Observation: ", llm_prefix="Thought:")

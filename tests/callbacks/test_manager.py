@@ -1,4 +1,4 @@
-"""Managers: the sources of handlers, what children inherit, run ids, and what user code says through them."""
+"""Managers: the sources of handlers, what children inherit, run ids, and events that user code dispatches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from foldline.runnables import RunnableLambda
 
 
 class Names(BaseCallbackHandler):
-    """Keeps the names of the runs it hears of, with ids and marks."""
+    """Records the names, ids, tags and metadata of runs."""
 
     run_inline = True
 
@@ -199,12 +199,12 @@ def test_names_of_langchain_live_in_the_manager_module_and_others_do_not():
 
 
 def test_shielded_work_ends_although_its_caller_is_cancelled():
-    done = []
+    calls = []
 
     @manager_module.shielded
     async def work() -> None:
         await asyncio.sleep(0.02)
-        done.append(True)
+        calls.append(True)
 
     async def main() -> None:
         task = asyncio.ensure_future(work())
@@ -215,7 +215,7 @@ def test_shielded_work_ends_although_its_caller_is_cancelled():
         await asyncio.sleep(0.05)
 
     asyncio.run(main())
-    assert done == [True]
+    assert calls == [True]
 
 
 def test_a_hook_adds_the_handler_of_a_context_or_of_the_environment(

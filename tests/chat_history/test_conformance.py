@@ -325,19 +325,19 @@ def test_F_K01_a_locked_file_is_a_store_error_after_a_bounded_wait(tmp_path: Pat
     assert [message.text for message in history.messages] == ["now"]
 
 
-def _child(path: str, done: multiprocessing.Queue[int]) -> None:
+def _child(path: str, queue: multiprocessing.Queue[int]) -> None:
     history = SQLiteChatMessageHistory("s", path)
     for number in range(20):
         history.add_user_message(f"{number}")
-    done.put(1)
+    queue.put(1)
 
 
 @pytest.mark.slow
 def test_F_K04_two_processes_share_one_file(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    done: multiprocessing.Queue[int] = context.Queue()
+    queue: multiprocessing.Queue[int] = context.Queue()
     children = [
-        context.Process(target=_child, args=(str(tmp_path / "chats.db"), done)) for _ in range(2)
+        context.Process(target=_child, args=(str(tmp_path / "chats.db"), queue)) for _ in range(2)
     ]
     for child in children:
         child.start()

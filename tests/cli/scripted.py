@@ -17,14 +17,14 @@ def hello(**settings: Any) -> ScriptedChatModel:
 
 
 def echo() -> ScriptedChatModel:
-    """Says what it was told last, after how many messages it has heard."""
+    """Answers with the number of messages and the text of the last one."""
     return ScriptedChatModel(
         script=lambda request: f"{len(request.messages)}: {request.messages[-1].text}"
     )
 
 
 def slow() -> ScriptedChatModel:
-    """Says two words, then nothing for an hour."""
+    """Streams two words, then nothing for an hour."""
     return ScriptedChatModel(script=[["First ", "words", Stall()]], is_cyclic=True)
 
 

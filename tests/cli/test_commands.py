@@ -166,7 +166,7 @@ def test_a_trace_is_exported(foldline, tmp_path, form):
     else:
         file = tmp_path / "test_recorded.py"
         file.write_text(text)
-        done = subprocess.run(
+        result = subprocess.run(
             [
                 sys.executable,
                 "-m",
@@ -181,7 +181,7 @@ def test_a_trace_is_exported(foldline, tmp_path, form):
             capture_output=True,
             text=True,
         )
-        assert "1 passed" in done.stdout, done.stdout
+        assert "1 passed" in result.stdout, result.stdout
     assert foldline("traces", row["id"], "--export", "pdf").code == 2
 
 

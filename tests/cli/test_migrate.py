@@ -1,4 +1,4 @@
-"""`foldline migrate` on files: what it writes, what it leaves, what it says."""
+"""`foldline migrate` on files: what it writes, what it leaves unchanged, what it prints."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`foldline index`, `ask` and `similar` with the local models, as somebody without a key uses them."""
+"""`foldline index`, `ask` and `similar` with the local models, without a key."""
 
 from __future__ import annotations
 

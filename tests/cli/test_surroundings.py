@@ -1,4 +1,4 @@
-"""What is around the command: locale, pipes, completion, start-up, package index, disk, other processes."""
+"""The environment of the command: locale, pipes, completion, start-up, package index, disk, other processes."""
 
 from __future__ import annotations
 

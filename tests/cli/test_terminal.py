@@ -97,7 +97,7 @@ def test_in_a_session_ctrl_c_stops_the_answer_and_twice_leaves(terminal, own_fol
 
 
 def test_no_ctrl_c_is_lost_however_soon_it_comes_after_the_prompt(terminal):
-    """CPython's readline does not hear one that comes in the instant before it waits."""
+    """CPython's readline misses one that comes in the instant before it waits."""
     screen = terminal("chat", "-m", f"{OWN}hello")
     at = screen.wait_for("> ", screen.wait_for("session"))
     for _ in range(150):

@@ -24,7 +24,7 @@ def run(tmp_path, source, *arguments):
 
 @pytest.mark.slow
 def test_a_program_runs_unmodified(tmp_path):
-    done = run(
+    result = run(
         tmp_path,
         """
 import sys
@@ -38,20 +38,20 @@ chain = ChatPromptTemplate.from_template("{x}") | FakeListChatModel(responses=["
 print(chain.invoke({"x": 1}), messages.AIMessage.__module__.split(".")[0], tools.tool.__name__, sys.argv[1])
 """,
     )
-    assert (done.returncode, done.stdout) == (0, "hello foldline tool x\n"), done.stderr
+    assert (result.returncode, result.stdout) == (0, "hello foldline tool x\n"), result.stderr
 
 
 def test_importing_the_module_is_enough_and_other_packages_are_left_alone(tmp_path):
     (tmp_path / "langchain_openai.py").write_text(
         "from langchain_core.messages import AIMessage\nMINE = True\n"
     )
-    done = run(
+    result = run(
         tmp_path,
         "import foldline.compat.langchain\nimport langchain_openai as o\nprint(o.MINE, o.AIMessage('a').text)\n",
         "-W",
         "ignore",
     )
-    assert (done.returncode, done.stdout) == (0, "True a\n"), done.stderr
+    assert (result.returncode, result.stdout) == (0, "True a\n"), result.stderr
 
 
 @pytest.mark.slow
@@ -60,8 +60,8 @@ def test_more_packages_may_be_replaced(tmp_path):
         "from foldline.compat.langchain import install\ninstall(replace=['langchain_openai'])\n"
         "from langchain_openai import ChatOpenAI\nprint(ChatOpenAI.__module__)\n"
     )
-    done = run(tmp_path, source, "-W", "ignore")
-    assert done.stdout == "foldline.providers.openai.chat\n", done.stderr
+    result = run(tmp_path, source, "-W", "ignore")
+    assert result.stdout == "foldline.providers.openai.chat\n", result.stderr
 
 
 @pytest.mark.slow
@@ -89,22 +89,22 @@ def test_more_packages_may_be_replaced(tmp_path):
 def test_what_cannot_be_is_said(tmp_path, source, says):
     (tmp_path / "langchain_core").mkdir()
     (tmp_path / "langchain_core" / "__init__.py").touch()
-    done = run(tmp_path, source, "-W", "ignore")
-    assert done.returncode == 1
-    assert says in done.stderr
+    result = run(tmp_path, source, "-W", "ignore")
+    assert result.returncode == 1
+    assert says in result.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("-m",), ("nothing.py",)])
 def test_wrong_usage_is_told(arguments):
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "foldline.compat", *arguments],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 2
-    assert "usage: python -m foldline.compat FILE" in done.stderr
+    assert result.returncode == 2
+    assert "usage: python -m foldline.compat FILE" in result.stderr
 
 
 def test_settings_that_are_no_field_go_to_model_kwargs():

@@ -1,4 +1,4 @@
-"""The map: every row resolves, or says what to do instead."""
+"""The table of names: every row resolves, or has advice on what to use instead."""
 
 from importlib import import_module
 

@@ -217,7 +217,7 @@ def test_a_package_runs_on_our_core(package, fault_server, tmp_path):
         assert langchain_core.messages.AIMessage is foldline.messages.AIMessage
         """)
     (tmp_path / "app.py").write_text(source)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "foldline.compat", str(tmp_path / "app.py")],
         capture_output=True,
         text=True,
@@ -225,5 +225,5 @@ def test_a_package_runs_on_our_core(package, fault_server, tmp_path):
         timeout=100,
         env={**os.environ, "LANGSMITH_TRACING": "false"},
     )
-    assert done.stderr == "" or done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.strip().splitlines()[-1] == "It is done."
+    assert result.stderr == "" or result.returncode == 0, result.stderr[-2000:]
+    assert result.stdout.strip().splitlines()[-1] == "It is done."

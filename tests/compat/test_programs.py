@@ -1,4 +1,4 @@
-"""What programs written for LangChain rely on: settings, schemas, chains, tools."""
+"""Behaviour that programs written for LangChain rely on: settings, schemas, chains, tools."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ This page is made by `python -m tests.conformance.page` from the files in `tests
 
 
 class Claim(NamedTuple):
-    """What a document says, and what shows it."""
+    """A statement of a document, and the tests that show it."""
 
     text: str
     tests: list[str]
@@ -43,7 +43,7 @@ class Claim(NamedTuple):
 
 
 def documents() -> dict[str, list[Claim]]:
-    """Give the claims of each document, by its number."""
+    """Return the claims of each document, by its number."""
     return {path.stem: claims_of(path) for path in sorted(FOLDER.glob("[0-9][0-9][0-9].toml"))}
 
 
@@ -54,7 +54,7 @@ def claims_of(path: Path) -> list[Claim]:
 
 @cache
 def tests_in(path: str) -> frozenset[str]:
-    """Give the names of the tests in a file: `test_a`, `TestB::test_c`."""
+    """Return the names of the tests in a file: `test_a`, `TestB::test_c`."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     names = set()
     for node in tree.body:
@@ -70,7 +70,7 @@ def tests_in(path: str) -> frozenset[str]:
 
 
 def missing_tests(claim: Claim) -> list[str]:
-    """Give the tests of a claim that are not there."""
+    """Return the tests of a claim that are not there."""
     missing = []
     for test in claim.tests:
         path, _, name = test.partition("::")

@@ -1,4 +1,4 @@
-"""The server that answers as it is told."""
+"""The server whose answers a test scripts."""
 
 from tests.servers.fixtures import fault_server, fault_server_process
 

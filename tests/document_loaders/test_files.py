@@ -1,4 +1,4 @@
-"""Loaders of single files: each format, what is metadata, and what is said of a file that is not what it should be."""
+"""Loaders of single files: each format, its metadata, and the errors for malformed files."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from foldline.vectorstores import InMemoryVectorStore
 
 
 class Store:
-    """A vector store that finds what shares the most words; it has twins only if asked to."""
+    """A vector store that ranks by shared words; its async methods are optional."""
 
     def __init__(self) -> None:
         self.documents: list[Document] = []

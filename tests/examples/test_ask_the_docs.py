@@ -15,11 +15,11 @@ ROOT = Path(__file__).parent.parent.parent
 def ask(tmp_path, *arguments):
     command = [sys.executable, str(ROOT / "examples" / "ask_the_docs.py"), *arguments]
     places = ["--pages", str(tmp_path / "pages"), "--index", str(tmp_path / "index")]
-    done = subprocess.run(
+    result = subprocess.run(
         [*command, *places], capture_output=True, text=True, timeout=280, check=False
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 @pytest.mark.slow

@@ -14,10 +14,10 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "approval_flow.py"
 
 
 def run(command: str, path: Path) -> list[str]:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, EXAMPLE, command, path], capture_output=True, text=True, check=True
     )
-    return done.stdout.splitlines()
+    return result.stdout.splitlines()
 
 
 @pytest.mark.slow

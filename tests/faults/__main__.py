@@ -44,7 +44,7 @@ def cuts(*, long: bool, in_turn: bool = False, share: tuple[int, int] = (0, 1)) 
 
 
 def truncated_calls(*, long: bool) -> Figures:
-    """Tool calls cut before their end, heard by an agent."""
+    """Tool calls cut before their end, read by an agent."""
     answers, executions, errors = cutting.run_agents(7 if long else 400)
     return {
         "answers": answers,
@@ -61,7 +61,7 @@ def matrix(*, long: bool) -> Figures:
         others = {}
         if long:
             other = Injector(server, HttpxTransport()).run(SCENARIOS)
-            # That a fault is told is the same for both; by which class, a client's own parser decides here and there.
+            # Sync and async must both raise; the class of the error may depend on a client's own parser.
             others["HttpxTransport"] = {"injected": other.injected, "silent": len(other.silent),
                                         "untyped": len(other.untyped), "other_class": len(other.wrong)}  # fmt: skip
     silent = len(report.silent) + sum(figures["silent"] for figures in others.values())
@@ -94,10 +94,10 @@ def one_model(*, long: bool) -> Figures:
         right, requests = crowds.loops(server)
         forked, of_children = crowds.forks(server)
         crossed, of_threads = crowds.threads(server, times=50 if long else 5)
-    wrong = (20 - right) + (requests - 20) + forked + crossed
+    faults = (20 - right) + (requests - 20) + forked + crossed
     return {"loops_right_of_20": right, "requests_of_20_loops": requests,
             "forked_wrong": forked, "forked": of_children,
-            "threads_wrong": crossed, "threads": of_threads, "wrong": wrong}  # fmt: skip
+            "threads_wrong": crossed, "threads": of_threads, "wrong": faults}  # fmt: skip
 
 
 def held_streams(*, long: bool) -> Figures:
@@ -128,7 +128,7 @@ BESIDE = (
 
 
 def run_facts(command: str) -> Figures:
-    """Say what was measured, where and how."""
+    """Return what was measured, where and how."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     ).stdout.strip()
@@ -159,7 +159,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the figures of the runs to this file")
     parser.add_argument("--save", action="store_true", help="renew docs/reliability.json")
     options = parser.parse_args()
-    wrong, sections = 0, {}
+    fault_count, sections = 0, {}
     if options.peers:
         figures = {**run_facts("scripts/faults --peers"), "clients": compare()}
         print(json.dumps(figures, indent=2))
@@ -170,7 +170,7 @@ def main() -> int:
         start = time.monotonic()
         more = {"share": options.share} if options.share and name.startswith("cuts") else {}
         figures = RUNS[name](long=options.long, **more)
-        wrong += figures["wrong"]
+        fault_count += figures["wrong"]
         figures["seconds"] = round(time.monotonic() - start, 1)
         print(json.dumps({name: figures}), flush=True)
         sections[name] = figures
@@ -182,8 +182,8 @@ def main() -> int:
     if options.long and not options.only:
         for run in BESIDE:
             command = [sys.executable, "-m", *run, *(["--save"] if options.save else [])]
-            wrong += subprocess.run(command, check=False).returncode
-    return 1 if wrong else 0
+            fault_count += subprocess.run(command, check=False).returncode
+    return 1 if fault_count else 0
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ Ask = Callable[[BaseChatModel], Awaitable[Any]]
 
 @dataclass
 class Cancels:
-    """What became of the cancelled calls."""
+    """Counts of what happened to the cancelled calls."""
 
     points: int = 0
     lost: list[str] = field(default_factory=list)
@@ -50,8 +50,8 @@ async def _all(stream: Any) -> list[Any]:
 
 async def _stream_v2(model: BaseChatModel) -> Any:
     stream = await model.astream_v2("Hi")
-    words = [piece async for piece in stream.text]
-    return words, await stream
+    texts = [piece async for piece in stream.text]
+    return texts, await stream
 
 
 async def _chain(model: BaseChatModel) -> Any:
@@ -75,7 +75,7 @@ ASKS: dict[str, Ask] = {
 
 
 class Stepped:
-    """A body that cancels its own task at the n-th await; and, if told so, once more at the next one."""
+    """A body that cancels its own task at the n-th await, and optionally again at the next one."""
 
     def __init__(self, body: Coroutine[Any, Any, Any], at: int, *, twice: bool) -> None:
         self._body = body
@@ -89,8 +89,8 @@ class Stepped:
         while True:
             try:
                 waiting = send(value)
-            except StopIteration as done:
-                return done.value
+            except StopIteration as stop:
+                return stop.value
             self.steps += 1
             if self.steps in self._cuts:
                 self.is_cut = True
@@ -136,33 +136,33 @@ class Canceller:
     async def _point(self, model: BaseChatModel, name: str, at: int, how: str) -> bool:
         """Cancel once; False when the call got through before that."""
         body = _coroutine(ASKS[name](model))
-        stepped = Stepped(body, 0 if how == "outside" else at, twice=how == "twice")
-        task = asyncio.ensure_future(_hosted(stepped))
+        step_body = Stepped(body, 0 if how == "outside" else at, twice=how == "twice")
+        task = asyncio.ensure_future(_hosted(step_body))
         if how == "outside":
             for _ in range(at):
                 await asyncio.sleep(0)
-            stepped.is_cut = not task.done() and task.cancel()
-        done, _ = await asyncio.wait([task], timeout=5)
-        if not stepped.is_cut:
+            step_body.is_cut = not task.done() and task.cancel()
+        finished, _ = await asyncio.wait([task], timeout=5)
+        if not step_body.is_cut:
             task.result()
             return False
         self.cancels.points += 1
-        if not done or not task.cancelled():
-            ending = task.exception() or "an answer" if done else "nothing"
+        if not finished or not task.cancelled():
+            ending = task.exception() or "an answer" if finished else "nothing"
             self.cancels.lost.append(f"{model._provider} {name} {how} {at}: {ending!r}")
             task.cancel()
         return True
 
-    def _check(self, where: str, before: int) -> None:
+    def _check(self, place: str, before: int) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         if others:
-            self.cancels.leaked.append(f"{where}: {others}")
+            self.cancels.leaked.append(f"{place}: {others}")
         if sockets() > before + 1:  # one idle connection may wait in the pool
-            self.cancels.leaked.append(f"{where}: {sockets() - before} sockets more")
+            self.cancels.leaked.append(f"{place}: {sockets() - before} sockets more")
 
 
-async def _hosted(stepped: Stepped) -> Any:
-    return await stepped.run()
+async def _hosted(step_body: Stepped) -> Any:
+    return await step_body.run()
 
 
 async def _coroutine(waiting: Awaitable[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A clock that nobody has to wait for: sleeping moves it, and it remembers how long each sleep was."""
+"""A clock for tests: sleeping advances it without waiting, and each sleep is recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FakeClock:
         self.slept: list[float] = []
 
     def monotonic(self) -> float:
-        """Give the time."""
+        """Return the time."""
         return self.now
 
     def advance(self, seconds: float) -> None:

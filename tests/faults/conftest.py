@@ -1,4 +1,4 @@
-"""What the tests of faults share: the fault server, and a probe that counts what a fault left behind."""
+"""Shared by the tests of faults: the fault server, and a probe that counts leaks."""
 
 from __future__ import annotations
 

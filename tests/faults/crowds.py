@@ -30,7 +30,7 @@ WAVE = 250
 
 
 def echo_model(server: FaultServer, **fields: Any) -> BaseChatModel:
-    """A model that says back what it is told."""
+    """A model that returns its input."""
     settings = {
         "transport": NativeTransport(),
         "max_retries": 0,
@@ -179,7 +179,7 @@ def _teach(server: FaultServer) -> None:
 
 
 def main() -> None:
-    """Hold as many streams as the argument says."""
+    """Hold as many streams open as the argument says."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with FaultServer.start() as server:  # a child: it inherits the limit

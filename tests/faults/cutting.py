@@ -33,7 +33,7 @@ HOST = "http://127.0.0.1:9"
 
 
 class HeldWire:
-    """What a server said, ready to be received."""
+    """A connection whose bytes from the server are already there."""
 
     expires = float("inf")
 
@@ -76,7 +76,7 @@ class CutTransport(NativeTransport):
 
 @dataclass
 class Tally:
-    """What became of the cuts."""
+    """Counts of the outcomes of the cuts."""
 
     cuts: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
@@ -113,7 +113,7 @@ class Cutter:
         return self.model.stream_v2("Hi").output
 
     def _complete_at(self) -> int:
-        """The first offset at which the vendor has said that it is done; past the end if it never does."""
+        """The first offset at which the vendor has marked the answer as complete; past the end if it never does."""
         at = 0
         for piece in self.wire.pieces(self.recording):
             at += len(piece)
@@ -211,7 +211,7 @@ def cut_all(
 
 
 def run_agents(step: int = 1) -> tuple[int, int, int]:
-    """Let an agent hear answers with tool calls, cut before their end: answers, runs of a tool, and errors."""
+    """Run an agent on answers with truncated tool calls; return the numbers of answers, tool runs and errors."""
     cities: list[Any] = []
 
     @tool

@@ -88,25 +88,25 @@ class EmbeddingInjector:
         report: Report,
         scenario: EmbeddingScenario,
         wire: EmbeddingWire,
-        where: str,
+        place: str,
         outcome: Any,
         hits: int,
     ) -> None:
         report.injected += 1
         if not isinstance(outcome, BaseException):
             if scenario.raises:
-                report.silent.append(f"{where}: SILENT, {outcome!r:.120}")
+                report.silent.append(f"{place}: SILENT, {outcome!r:.120}")
             elif outcome != VECTORS:
-                report.silent.append(f"{where}: SILENT, other vectors: {outcome!r:.120}")
+                report.silent.append(f"{place}: SILENT, other vectors: {outcome!r:.120}")
         elif not isinstance(outcome, FoldlineError):
-            report.untyped.append(f"{where}: UNTYPED, {outcome!r:.200}")
+            report.untyped.append(f"{place}: UNTYPED, {outcome!r:.200}")
             return
         else:
             report.signalled += 1
             if fault := _judge_error(scenario, outcome):
-                report.wrong.append(f"{where}: {fault}")
+                report.wrong.append(f"{place}: {fault}")
         if scenario.hits is not None and wire.batch > 1 and hits != scenario.hits:
-            report.wrong.append(f"{where}: {hits} requests instead of {scenario.hits}")
+            report.wrong.append(f"{place}: {hits} requests instead of {scenario.hits}")
 
 
 def _judge_error(scenario: EmbeddingScenario, error: FoldlineError) -> str | None:
@@ -122,7 +122,7 @@ def _judge_error(scenario: EmbeddingScenario, error: FoldlineError) -> str | Non
 
 
 def describe(outcome: Any) -> tuple[Any, ...]:
-    """What must be the same of a sync and an async call."""
+    """The parts of an outcome that a sync and an async call must share."""
     if not isinstance(outcome, BaseException):
         return ("vectors", outcome)
     names = (

@@ -235,8 +235,8 @@ def statuses() -> Iterator[EmbeddingScenario]:
             yield EmbeddingScenario(
                 row, f"{status}, {kind}", lambda w, a=answer: [a(w)], expected, hits
             )
-    words = "This model's maximum context length is 8192 tokens"
-    overflow = {"error": {"message": words}, "message": words}
+    message = "This model's maximum context length is 8192 tokens"
+    overflow = {"error": {"message": message}, "message": message}
     yield EmbeddingScenario(
         "F-H04", "overflow", lambda w: [json_answer(overflow, 400)], (ContextOverflowError,)
     )
@@ -290,13 +290,17 @@ def connections() -> Iterator[EmbeddingScenario]:
                             MALFORMED, hits=1)  # fmt: skip
     hasty = {"timeout": Timeouts(connect=5, first_byte=0.3, idle=0.3), "max_retries": 0}
     drip = Answer([("repeat", [80, 0.01, b" "]), ("stall", None)], headers=JSON, framing="chunked")
-    late = (ModelTimeoutError,)
+    timeout_errors = (ModelTimeoutError,)
     yield EmbeddingScenario(
-        "F-T07", "no headers", lambda w: [Answer(before=[("stall", None)])], late, fields=hasty
+        "F-T07",
+        "no headers",
+        lambda w: [Answer(before=[("stall", None)])],
+        timeout_errors,
+        fields=hasty,
     )
     yield EmbeddingScenario("F-T07", "a stall inside", lambda w: [Answer([b"{", ("stall", None)], headers=JSON,
-                            framing="chunked")], late, fields=hasty)  # fmt: skip
-    yield EmbeddingScenario("F-T09", "a drip past the deadline", lambda w: [drip], late,
+                            framing="chunked")], timeout_errors, fields=hasty)  # fmt: skip
+    yield EmbeddingScenario("F-T09", "a drip past the deadline", lambda w: [drip], timeout_errors,
                             fields={"timeout": 0.3, "max_retries": 0})  # fmt: skip
 
 

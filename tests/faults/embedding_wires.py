@@ -33,7 +33,7 @@ class EmbeddingWire:
     body: Callable[[Rows], Any]
     """The JSON of an answer with these vectors, whatever they are."""
     error: Callable[[int], Any]
-    """The JSON of an error, told under any status."""
+    """The JSON of an error, sent under any status."""
     batch: int = 3
     """Texts of one request."""
 

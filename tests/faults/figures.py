@@ -197,7 +197,7 @@ MERGES: dict[str, Callable[[list[Figures]], Figures]] = {
 
 
 def missed(sections: dict[str, Figures]) -> list[str]:
-    """Say which targets were not met."""
+    """Return a line for each target that was not met."""
     misses = [
         f"{name}: {figures['wrong']} wrong"
         for name, figures in sections.items()
@@ -237,7 +237,7 @@ def missed(sections: dict[str, Figures]) -> list[str]:
 
 
 def commit_of(*, may_be_dirty: bool) -> str:
-    """Give the commit whose figures these are; refuse a tree that differs from it."""
+    """Return the commit whose figures these are; refuse a tree that differs from it."""
     changes = _git(
         "status", "--porcelain", "--", ".", ":!docs/reliability.md", ":!docs/reliability.json"
     )

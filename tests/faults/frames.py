@@ -66,7 +66,7 @@ BEDROCK = FrameWire(
 
 
 def exception_frame(kind: str) -> bytes:
-    """An error told inside a stream; nothing where AWS has no word for it."""
+    """Return the error frame inside a stream; None where AWS has no such error."""
     return exception(EXCEPTIONS[kind], "it broke") if kind in EXCEPTIONS else b""
 
 

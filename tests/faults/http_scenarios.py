@@ -259,7 +259,7 @@ def connections() -> Iterator[Scenario]:
 
 
 def llama() -> Iterator[Scenario]:
-    """What a llama.cpp server says when it is not ready, full, or asked for what it cannot do."""
+    """Errors of a llama.cpp server that is not ready, full, or cannot do what is requested."""
 
     def body(code: int, message: str, kind: str) -> dict[str, Any]:
         return {"error": {"code": code, "message": message, "type": kind}}

@@ -31,7 +31,7 @@ ONCE = RetryPolicy(max_retries=1, initial=0, jitter=False)
 
 @dataclass
 class Outcome:
-    """What a caller got."""
+    """The result of one call: text, message, error."""
 
     message: Any = None
     error: BaseException | None = None
@@ -43,7 +43,7 @@ class Outcome:
 
 @dataclass
 class Report:
-    """What became of the injected faults."""
+    """Counts of the outcomes of the injected faults."""
 
     injected: int = 0
     signalled: int = 0
@@ -161,7 +161,7 @@ class Injector:
         outcomes: dict[tuple[Wire, str], Outcome],
         counts: dict[str, int],
     ) -> None:
-        """Note where an async call came to another end than its sync twin, or cost another number of requests."""
+        """Record where an async call ended differently from the sync call, or sent another number of requests."""
         for (wire, entry), outcome in outcomes.items():
             if entry.startswith("a"):
                 continue
@@ -169,8 +169,8 @@ class Injector:
             for way, end in ((entry, outcome), (f"a{entry}", outcomes[wire, f"a{entry}"])):
                 ends.append((*describe(end), sum(counts[path] for path in _paths(wire, way))))
             if ends[0] != ends[1]:
-                where = f"{scenario.id}, {wire.name}, {entry}"
-                report.wrong.append(f"{where}: UNEQUAL, sync {ends[0]} and async {ends[1]}")
+                place = f"{scenario.id}, {wire.name}, {entry}"
+                report.wrong.append(f"{place}: UNEQUAL, sync {ends[0]} and async {ends[1]}")
 
     async def _awaited(
         self, scenario: Scenario, pairs: list[tuple[Wire, str]]
@@ -196,7 +196,7 @@ class Injector:
     def _judge(
         self,
         report: Report,
-        where: str,
+        place: str,
         scenario: Scenario,
         wire: Wire,
         outcome: Outcome,
@@ -206,10 +206,10 @@ class Injector:
         error = outcome.error
         if error is None:
             if scenario.raises and not scenario.may_pass:
-                report.silent.append(f"{where}: SILENT, {outcome.message!r:.120}")
+                report.silent.append(f"{place}: SILENT, {outcome.message!r:.120}")
                 return
         elif not isinstance(error, FoldlineError):
-            report.untyped.append(f"{where}: UNTYPED, {error!r:.200}")
+            report.untyped.append(f"{place}: UNTYPED, {error!r:.200}")
             return
         else:
             report.signalled += 1
@@ -221,14 +221,14 @@ class Injector:
         if fault is None and scenario.hits is not None and hits != scenario.hits:
             fault = f"{hits} requests instead of {scenario.hits}"
         if fault is not None:
-            report.wrong.append(f"{where}: {fault}")
+            report.wrong.append(f"{place}: {fault}")
 
 
 FACTS = ("provider", "model", "status", "code", "request_id", "attempts", "is_retryable", "phase")
 
 
 def describe(outcome: Outcome) -> tuple[Any, ...]:
-    """What must be the same of a sync and an async call: the error and all it knows, or the message."""
+    """The parts of an outcome that a sync and an async call must share: the error with its fields, or the message."""
     error = outcome.error
     message = outcome.message if error is None else getattr(error, "partial", None)
     parts: list[Any] = [type(error).__name__, type(outcome.second_error).__name__, outcome.text]
@@ -249,7 +249,7 @@ def _paths(wire: Wire, entry: str) -> list[str]:
 
 
 def judge_answer(scenario: Scenario, wire: Wire, outcome: Outcome) -> str | None:
-    """Say what is wrong with a good answer."""
+    """Return what is wrong with a successful answer, if anything."""
     message = outcome.message
     if not isinstance(message, BaseMessage):
         return f"no message but {message!r}"
@@ -263,7 +263,7 @@ def judge_answer(scenario: Scenario, wire: Wire, outcome: Outcome) -> str | None
 
 
 def judge_calls(scenario: Scenario, message: Any) -> str | None:
-    """Say whether a call that may run may run, and no other."""
+    """Return what is wrong with the tool calls of an answer: only complete ones may run."""
     valid, invalid = len(message.tool_calls), len(message.invalid_tool_calls)
     expected = {"valid": (1, 0), "invalid": (0, 1)}.get(scenario.calls or "")
     if expected is not None and (valid, invalid) != expected:
@@ -272,7 +272,7 @@ def judge_calls(scenario: Scenario, message: Any) -> str | None:
 
 
 def judge_error(scenario: Scenario, wire: Wire, outcome: Outcome, error: Any) -> str | None:
-    """Say what is wrong with an error: its class, what it knows, what it kept."""
+    """Return what is wrong with an error: its class, its fields, its partial message."""
     if not scenario.raises:
         return f"an error where there is none: {error!r}"
     if not isinstance(error, scenario.raises):
@@ -287,7 +287,7 @@ def judge_error(scenario: Scenario, wire: Wire, outcome: Outcome, error: Any) ->
 
 
 def judge_partial(scenario: Scenario, wire: Wire, text: str | None, partial: Any) -> str | None:
-    """Say what is wrong with what an error kept (E2)."""
+    """Return what is wrong with the partial message of an error (E2)."""
     if not isinstance(partial, AIMessage) or partial.status != "incomplete":
         return f"no partial: {partial!r}"
     if text is not None and str(partial.text) != text:

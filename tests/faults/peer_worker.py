@@ -20,7 +20,7 @@ from typing import Any
 
 warnings.simplefilter("ignore")
 TIMEOUT = 0.5
-# Nobody speaks TLS here, and reading the certificates is most of what a client costs to make.
+# No TLS is used here, and reading the certificates is most of the cost of making a client.
 ssl.SSLContext.load_verify_locations = lambda *_, **__: None  # type: ignore[method-assign]
 LOOP = asyncio.new_event_loop()
 """One for all questions: how a client bears a second loop is a question of its own (`loops`)."""

@@ -80,7 +80,7 @@ class PeerProcess:
         self.typed = typed
 
     def figures(self) -> dict[str, Any]:
-        """What became of all of it."""
+        """Return the figures of this client."""
         outcomes = self._faults()
         kinds = Counter(self._kind(outcome["outcome"]) for outcome in outcomes)
         silent = sorted({outcome["id"] for outcome in outcomes if outcome["outcome"] == "answer"})
@@ -135,7 +135,7 @@ class PeerProcess:
         return {"forked_wrong_of_100": reply["wrong"]}
 
     def _calls(self) -> dict[str, str]:
-        """Tool calls cut short, by the end of the stream and by length, heard by the client's own agent."""
+        """Tool calls cut short, by the end of the stream and by length, read by the client's own agent."""
         arguments = '{"path": "/home/user/project/build", "force": true}'
         bases = []
         for at in (12, 18, 24, 30, 37):

@@ -47,7 +47,7 @@ class Probe:
         self._files = open_files()
 
     def left_behind(self) -> list[str]:
-        """What is here now and was not then; waits as long as things may take to go."""
+        """Return what is open now and was not at the start; wait for what may still close."""
         until = time.monotonic() + WITHIN
         while (leaks := self._found()) and time.monotonic() < until:
             time.sleep(0.005)

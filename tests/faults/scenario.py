@@ -37,7 +37,7 @@ class Scenario:
     raises: tuple[type[Exception], ...] = ()
     hits: int | None = 1
     keeps: bool = False
-    """Whether text had been said before the fault, which must be kept."""
+    """Whether text came before the fault, which must be kept."""
     fields: dict[str, Any] = field(default_factory=dict)
     calls: str | None = None
     """`valid` or `invalid`: what a tool call in the answer must be."""

@@ -1,4 +1,4 @@
-"""The words of each wire that scenarios are put together from: an error event, a tool call, a chunk nobody knows."""
+"""Payloads of each wire that scenarios are built from: an error event, a tool call, an unknown chunk."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def status_body(wire: Wire, status: int) -> Any:
 
 
 def insert_odd(wire: Wire) -> list[bytes]:
-    """The plain answer with things in it that nobody knows."""
+    """Return the plain answer with an unknown event in it."""
     pieces = wire.pieces()
     at = wire.first_text()
     if wire.name == "anthropic":
@@ -148,9 +148,9 @@ def _anthropic_call(arguments: str, *, is_cut: bool) -> tuple[list[bytes], list[
 def _responses_call(arguments: str, *, is_cut: bool) -> tuple[list[bytes], list[bytes]]:
     response = {"id": "r", "created_at": 1, "model": "m", "status": "in_progress", "output": []}
     item = {"id": "fc_1", "type": "function_call", "call_id": "call_1", "name": "add", "arguments": ""}  # fmt: skip
-    done = {**item, "arguments": arguments, "status": "incomplete" if is_cut else "completed"}
+    final_item = {**item, "arguments": arguments, "status": "incomplete" if is_cut else "completed"}
     status = "incomplete" if is_cut else "completed"
-    final = {**response, "status": status, "output": [done]}
+    final = {**response, "status": status, "output": [final_item]}
     if is_cut:
         final["incomplete_details"] = {"reason": "max_output_tokens"}
     body: list[Any] = [
@@ -164,7 +164,7 @@ def _responses_call(arguments: str, *, is_cut: bool) -> tuple[list[bytes], list[
     ]
     end: list[Any] = [
         {"type": f"{kind}.done", "item_id": "fc_1", "output_index": 0, "arguments": arguments},
-        {"type": "response.output_item.done", "output_index": 0, "item": done},
+        {"type": "response.output_item.done", "output_index": 0, "item": final_item},
         {"type": f"response.{status}", "response": final},
     ]
     numbered = [

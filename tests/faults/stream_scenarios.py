@@ -197,32 +197,34 @@ def error_events() -> Iterator[Scenario]:
 
 
 def clocks() -> Iterator[Scenario]:
-    late, stall = (ModelTimeoutError,), ("stall", None)
+    timeout_errors, stall = (ModelTimeoutError,), ("stall", None)
     ping = ("repeat", [40, 0.01, b": ping\n\n"])
     total = {**HASTY, "timeout": 0.3}
     yield Scenario(
         "F-T07",
         "stall after text",
         lambda w: stream_of([*opening(w), stall]),
-        late,
+        timeout_errors,
         keeps=True,
         fields=HASTY,
     )
-    yield Scenario("F-T07", "stall before text", lambda w: stream_of([stall]), late, fields=HASTY)
+    yield Scenario(
+        "F-T07", "stall before text", lambda w: stream_of([stall]), timeout_errors, fields=HASTY
+    )
     yield Scenario(
         "F-T07",
         "stall, whole answer",
         lambda w: Answer(
             [b"{", stall], headers={"content-type": "application/json"}, framing="chunked"
         ),
-        late,
+        timeout_errors,
         fields=HASTY,
     )
     yield Scenario(
         "F-T08",
         "pings only",
         lambda w: stream_of([*opening(w), ping, stall]),
-        late,
+        timeout_errors,
         keeps=True,
         fields=HASTY,
     )
@@ -230,17 +232,17 @@ def clocks() -> Iterator[Scenario]:
         "F-T09",
         "a drip past the deadline",
         lambda w: stream_of([*opening(w), ("repeat", [40, 0.01, b": drip\n\n"]), stall]),
-        late,
+        timeout_errors,
         fields=total,
     )
     yield Scenario(
-        "F-H05", "no headers", lambda w: Answer(before=[stall]), late,
+        "F-H05", "no headers", lambda w: Answer(before=[stall]), timeout_errors,
         hits=None, fields={"timeout": Timeouts(connect=5, first_byte=0.25), "max_retries": 0},
     )  # fmt: skip
 
 
 def order() -> Iterator[Scenario]:
-    """Events lost, doubled and swapped: recovered or told, never a crash."""
+    """Events lost, doubled and swapped: recovered or a typed error, never a crash."""
 
     def change(name: str, edit: Callable[[list[bytes]], list[bytes]]) -> Scenario:
         return Scenario(

@@ -55,7 +55,7 @@ def test_F_C14_five_hundred_streams_are_held_open_at_once() -> None:
 
 
 def flooding(server: FaultServer, **fields: Any) -> Any:
-    """A model whose server says more than anybody wants to hear: 400 MB of text."""
+    """A model whose server sends 400 MB of text."""
     steps = [("repeat", [4000, 0, chunk("x" * 100_000)])]
     server.script("/v1/chat/completions", Answer(steps, headers=SSE, framing="chunked"))
     return WIRES["chat"].model(server.url, transport=NativeTransport(), **fields)

@@ -1,4 +1,4 @@
-"""F-T01, F-T03: recorded streams of every wire, ended at any byte: told, typed, and nothing lost.
+"""F-T01, F-T03: recorded streams of every wire, ended at any byte: a typed error with everything that came.
 
 The sample of every run; `scripts/faults --long` cuts at every byte.
 """

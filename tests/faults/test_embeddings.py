@@ -39,7 +39,7 @@ def transport() -> Iterator[NativeTransport]:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """What would have been waited between attempts: it is written down in place of waiting."""
+    """The waits between attempts, recorded in place of waiting."""
     seconds: list[float] = []
 
     async def note(delay: float, io: Any) -> None:
@@ -110,10 +110,10 @@ def test_a_call_cancelled_at_any_await_leaves_nothing(
         while True:
             at += 1
             fault_server.script(wire.path, *wire.good())
-            stepped = Stepped(model.aembed_documents(TEXTS), at, twice=at % 2 == 0)
-            task = asyncio.ensure_future(_host(stepped))
+            step_body = Stepped(model.aembed_documents(TEXTS), at, twice=at % 2 == 0)
+            task = asyncio.ensure_future(_host(step_body))
             await asyncio.wait([task], timeout=5)
-            if not stepped.is_cut:
+            if not step_body.is_cut:
                 assert task.result() == VECTORS
                 break
             assert task.cancelled()
@@ -128,8 +128,8 @@ def test_a_call_cancelled_at_any_await_leaves_nothing(
     assert fault_server.wait_for_open(0) == 0
 
 
-async def _host(stepped: Stepped) -> Any:
-    return await stepped.run()
+async def _host(step_body: Stepped) -> Any:
+    return await step_body.run()
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""`scripts/figures`: the parts make up the whole, what is done is not done again, a missed target is told."""
+"""`scripts/figures`: the parts add up to the whole, finished parts are not repeated, missed targets are reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 
 def numbers_of(section: str, option: str) -> dict[str, int]:
-    """What the parts of a section are told by an option, summed by what they work on."""
+    """Return the numbers that the parts of a section get by an option, summed by what they work on."""
     numbers: dict[str, int] = {}
     for part in parts():
         if part.section == section:

@@ -64,12 +64,12 @@ def test_F_Y17_imports_do_not_count_against_the_deadline(
         fault_server.script(path, wire.good())
     folder, cls, end = MODELS[name]
     code = FIRST_CALL.replace("SLOW", str(SLOW)).replace("FOLDER", folder).replace("CLASS", cls)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, fault_server.url + end, way, kind],
         capture_output=True, text=True, timeout=60, check=False, cwd=ROOT,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    is_right, seconds = done.stdout.split()
+    assert result.returncode == 0, result.stderr[-2000:]
+    is_right, seconds = result.stdout.split()
     assert is_right == "True"
     if kind == "plain":
         assert seconds == "0.0", "a plain call loads a module late"

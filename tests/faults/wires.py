@@ -41,13 +41,13 @@ class Wire:
     call: str
     """The recording of an answer with tool calls."""
     patterns: tuple[str, ...]
-    """Which recordings speak this wire."""
+    """Patterns of the recordings of this wire."""
     text_of: Callable[[Any], str]
     """The text in one payload of the stream."""
     is_last: Callable[[Any], bool]
-    """Whether a payload says that the answer is complete (E3)."""
+    """Whether a payload marks the answer as complete (E3)."""
     content_type: str = SSE["content-type"]
-    """What a stream of it is called."""
+    """The content type of its streams."""
 
     @property
     def is_sse(self) -> bool:
@@ -77,7 +77,7 @@ class Wire:
         raise AssertionError(f"{recording or self.text} says nothing")
 
     def until_finish(self, recording: str | None = None) -> list[bytes]:
-        """The events before the first that says that the answer is complete."""
+        """Return the events before the first that marks the answer as complete."""
         pieces: list[bytes] = []
         for piece in self.pieces(recording):
             if self.is_last(self.payload(piece)):

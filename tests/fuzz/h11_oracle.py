@@ -14,7 +14,7 @@ LIMIT = 64 * 1024
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a reader made of a response and the end of its connection."""
+    """The result of reading a response and the end of its connection."""
 
     status: int = 0
     headers: tuple[tuple[str, str], ...] = ()

@@ -37,7 +37,7 @@ class HangingError(BaseException):
 
 @dataclass
 class Outcome:
-    """What came of one target."""
+    """The counts of one target."""
 
     inputs: int = 0
     refused: int = 0
@@ -66,10 +66,10 @@ class Fuzzer:
         self._inputs = Mutator(target.seeds(), target.words, seed).inputs()
         self._folder = folder
 
-    def turn(self, seconds: float, most: int | None = None) -> None:
+    def turn(self, seconds: float, maximum: int | None = None) -> None:
         """Try inputs until the time is over, or as many as are asked for."""
         outcome, start, before = self.outcome, time.perf_counter(), memory()
-        end, last = start + seconds, outcome.inputs + (most or 1 << 62)
+        end, last = start + seconds, outcome.inputs + (maximum or 1 << 62)
         while time.perf_counter() < end and outcome.inputs < last:
             self.one(next(self._inputs))
         outcome.seconds += time.perf_counter() - start
@@ -107,7 +107,7 @@ class Fuzzer:
 
 
 def run(names: list[str], minutes: float, seed: int, folder: Path | None) -> dict[str, Outcome]:
-    """Give every target its turn until the time is over."""
+    """Run every target in turn until the time is over."""
     signal.signal(signal.SIGALRM, alarm)
     fuzzers = [Fuzzer(TARGETS[name], seed, folder) for name in names]
     end = time.monotonic() + minutes * 60
@@ -120,7 +120,7 @@ def run(names: list[str], minutes: float, seed: int, folder: Path | None) -> dic
 def run_counted(
     names: list[str], inputs: int, seed: int, folder: Path | None
 ) -> dict[str, Outcome]:
-    """Give every target so many inputs, however long it takes."""
+    """Run every target with so many inputs, however long it takes."""
     signal.signal(signal.SIGALRM, alarm)
     outcomes = {}
     for name in names:

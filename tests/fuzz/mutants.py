@@ -144,12 +144,12 @@ def is_killed(package: Path, tests: tuple[str, ...], patience: float = PATIENCE)
         *tests,
     ]
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, timeout=patience, check=False
         )
     except subprocess.TimeoutExpired:
         return True
-    return done.returncode != 0
+    return result.returncode != 0
 
 
 def places(package: Path, files: tuple[str, ...]) -> list[tuple[str, int]]:

@@ -40,7 +40,7 @@ from tests.test_sse import naive
 ALLOWED = (FoldlineError, JsonError, BadHttp, CutShort, HeadTooLarge)
 """`JsonError` and the three of HTTP are ValueErrors of the pure parsers; their callers make them `FoldlineError`s."""
 LATE = {"V19"}
-"""A result for a call that was not made: what a vendor says, not how we say it."""
+"""A result for a call that was not made: an error of the vendor, not of the event stream."""
 LOAD_SEEDS = Path(__file__).parents[1] / "load" / "golden"
 
 
@@ -138,7 +138,7 @@ def strict_json(data: bytes) -> None:
 
 
 def answers(data: bytes) -> None:
-    """What a model says, through the parsers that look for something in it."""
+    """Feed a model's text to the parsers that search in it."""
     text = data.decode("utf-8", "replace")
     for parse in (parse_json_markdown, JsonOutputParser().parse, XMLOutputParser().parse):
         try:

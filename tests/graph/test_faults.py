@@ -36,7 +36,7 @@ def chain(saver, *functions):
 
 
 @pytest.mark.parametrize(
-    ("body", "why"),
+    ("body", "error_text"),
     [
         ("{", "damaged"),
         ("[]", "no version"),
@@ -49,14 +49,14 @@ def chain(saver, *functions):
         (json.dumps({"v": 1, "kind": "step", "at": "", "step": 1, "next": ["gone"]}), "'gone'"),
     ],
 )
-def test_a_damaged_thread_is_a_typed_error(call, body, why):
+def test_a_damaged_thread_is_a_typed_error(call, body, error_text):
     saver = InMemorySaver()
     graph = chain(saver, lambda state: {"items": [1]})
     call.invoke(graph, {}, ONE)
     last = saver.read("1", "")[-1].id
     saver.append("1", "", [Entry("bad", last, body)], after=last)
 
-    with pytest.raises(SchemaError, match=why):
+    with pytest.raises(SchemaError, match=error_text):
         call.invoke(graph, {}, ONE)
 
 

@@ -332,7 +332,7 @@ def test_two_runs_of_one_thread_do_not_both_write(saver):
     graph.invoke({"n": 1}, ONE)
 
     def other(state: State):
-        graph.update_state(ONE, {"n": 5}, as_node="meet")  # somebody else carries on meanwhile
+        graph.update_state(ONE, {"n": 5}, as_node="meet")  # another caller continues meanwhile
         return {"n": 2}
 
     same = of(("meet", other), checkpointer=saver)

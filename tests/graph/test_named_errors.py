@@ -1,4 +1,4 @@
-"""Where LangGraph is silent or raises a bare KeyError, a graph says what is wrong and where."""
+"""Errors that say what is wrong and where, in cases in which LangGraph is silent or raises a bare KeyError."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def giving(update, name="node"):
 
 
 @pytest.mark.parametrize(
-    ("update", "why"),
+    ("update", "error_text"),
     [
         (
             {"itms": ["a"]},
@@ -58,8 +58,8 @@ def giving(update, name="node"):
         (7, "must return a dict that updates the state, a Command or None, not int"),
     ],
 )
-def test_an_update_that_the_state_cannot_take_is_named(call, update, why):
-    with pytest.raises(InvalidUpdateError, match=why):
+def test_an_update_that_the_state_cannot_take_is_named(call, update, error_text):
+    with pytest.raises(InvalidUpdateError, match=error_text):
         call.invoke(of(giving(update)).compile(), {"n": 1})
 
 

@@ -199,13 +199,13 @@ def test_a_target_that_is_none_is_refused(run):
 
 def test_records_know_time_group_and_limit(records, call):
     call.run(records, "create_schema")
-    begin = call.run(records, "get_time")
+    start = call.run(records, "get_time")
     call.run(records, "update", ["a", "b"], group_ids=["1", None])
     middle = call.run(records, "get_time")
     call.run(records, "update", ["c", "a"], group_ids=["2", None], time_at_least=middle)
     assert call.run(records, "exists", ["a", "x", "c"]) == [True, False, True]
     assert call.run(records, "list_keys", before=middle) == ["b"]
-    assert sorted(call.run(records, "list_keys", after=begin)) == ["a", "b", "c"]
+    assert sorted(call.run(records, "list_keys", after=start)) == ["a", "b", "c"]
     assert call.run(records, "list_keys", group_ids=["1"]) == ["a"], (
         "a group is kept when none is given"
     )

@@ -14,7 +14,7 @@ from foldline.protocol import assert_valid_event_stream
 
 
 class Scripted(BaseChatModel):
-    """Base of the models below: says `items`, raising those that are errors."""
+    """Base of the models below: answers with `items`, raising those that are errors."""
 
     items: Any = None
     calls: Any = None
@@ -65,7 +65,7 @@ class Native(Scripted):
 
 
 class ANative(Scripted):
-    """Its author wrote the async twin of LangChain's native hook."""
+    """Its author wrote the async form of LangChain's native hook."""
 
     async def _astream_chat_model_events(
         self, messages: Any, stop: Any = None, **kwargs: Any
@@ -136,7 +136,7 @@ async def _aread(stream: Any, projection: str) -> Any:
 
 
 class Read:
-    """What was read of a stream, the stream, and the error that reading raised."""
+    """The values read from a stream, the stream, and the error that reading raised."""
 
     def __init__(self) -> None:
         self.stream: Any = None
@@ -201,7 +201,7 @@ def output_blocks(call: Any, model: Any, **kwargs: Any) -> list[Any]:
 
 
 class Listener(BaseCallbackHandler):
-    """Remembers what it was told, in order."""
+    """Records its calls, in order."""
 
     run_inline = True
 

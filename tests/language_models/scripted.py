@@ -36,7 +36,7 @@ class Scripted(BaseChatModel):
 
 
 class Speaking(Scripted):
-    """Speaks in events, word by word."""
+    """Streams events, word by word."""
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
         answer = self.take(request)
@@ -61,7 +61,7 @@ class Speaking(Scripted):
 
 
 class GenerateOnly(Scripted):
-    """Gives whole answers."""
+    """Returns answers without streaming."""
 
     def _generate(
         self,

@@ -1,4 +1,4 @@
-"""What authors write in AIGNE's words, on any model: `preprocess`, `process`, `postprocess`, options and files."""
+"""AIGNE's hooks on any model: `preprocess`, `process`, `postprocess`, options and files."""
 
 from __future__ import annotations
 

@@ -43,9 +43,9 @@ def test_T20_T21_T43_arguments_that_are_no_strict_object_are_invalid_and_the_str
     message = calls_of(call, tool_slice(args, id="c", name="f", index=0))
 
     assert message.tool_calls == []
-    (wrong,) = message.invalid_tool_calls
-    assert (wrong["name"], wrong["args"]) == ("f", args)
-    assert wrong["error"]
+    (invalid_call,) = message.invalid_tool_calls
+    assert (invalid_call["name"], invalid_call["args"]) == ("f", args)
+    assert invalid_call["error"]
 
 
 def test_T22_empty_id_and_name_on_continuations_keep_the_first(call):
@@ -87,9 +87,9 @@ def test_T25_extras_on_a_later_delta_are_on_the_call(call):
 
 def test_T26_a_name_in_pieces_is_joined_only_before_arguments(call):
     pieces = [tool_slice(id="c", name="get_", index=0), tool_slice(name="time", index=0)]
-    late = tool_slice("{}", index=0), tool_slice("", name="time", index=0)
+    late_pieces = tool_slice("{}", index=0), tool_slice("", name="time", index=0)
 
-    assert calls_of(call, *pieces, *late).tool_calls[0]["name"] == "get_time"
+    assert calls_of(call, *pieces, *late_pieces).tool_calls[0]["name"] == "get_time"
 
 
 @pytest.mark.parametrize("opener", [None, ""])
@@ -171,9 +171,9 @@ def test_T37_arguments_on_the_last_chunk_are_kept(call):
     assert message.finish_reason == "tool_use"
 
 
-@pytest.mark.parametrize("words", ["hi", " "])
-def test_T38_T39_text_and_tool_at_one_index_are_two_blocks(call, words):
-    text_blocks = [{"type": "text", "text": words, "index": 0}]
+@pytest.mark.parametrize("text", ["hi", " "])
+def test_T38_T39_text_and_tool_at_one_index_are_two_blocks(call, text):
+    text_blocks = [{"type": "text", "text": text, "index": 0}]
 
     blocks = output_blocks(
         call, Chunked(items=[text_blocks, tool_slice("{}", id="c", name="f", index=0)])
@@ -226,9 +226,9 @@ def test_T44_much_argument_text_in_small_slices_is_linear_in_time_and_bytes(call
         args = json.dumps({"a": "x" * size})
         slices = [tool_slice(args[at : at + 10], index=0) for at in range(0, len(args), 10)]
         model = Chunked(items=[tool_slice("", id="c", name="f", index=0), *slices])
-        begin = time.process_time()
+        start = time.process_time()
         events = read(call, model, "events").value
-        return time.process_time() - begin, sum(len(json.dumps(event)) for event in events)
+        return time.process_time() - start, sum(len(json.dumps(event)) for event in events)
 
     cost(1_000)
     (small, small_bytes), (large, large_bytes) = cost(50_000), cost(200_000)

@@ -83,11 +83,11 @@ def test_T70_every_iteration_begins_at_the_first_event_and_projections_lose_noth
 
 def test_T71_switching_between_projections_in_the_middle_loses_nothing():
     stream = rich().stream_v2("x")
-    words, events = iter(stream.text), iter(stream)
+    text_iterator, events = iter(stream.text), iter(stream)
 
-    first = next(words)
+    first = next(text_iterator)
     kinds = [next(events)["event"] for _ in range(3)]
-    texts = [first, *words]
+    texts = [first, *text_iterator]
 
     assert texts == ["Hel", "lo"]
     assert kinds == ["message-start", "content-block-start", "content-block-delta"]
@@ -101,10 +101,10 @@ def test_T74_a_slow_reader_holds_the_model_back():
         return lambda: numbers.append(number) or f"{number} "  # type: ignore[func-returns-value]
 
     stream = Chunked(items=[piece(number) for number in range(100)]).stream_v2("x")
-    words = iter(stream.text)
+    texts = iter(stream.text)
 
-    next(words)
-    next(words)
+    next(texts)
+    next(texts)
 
     assert len(numbers) <= 3
     stream.close()
@@ -338,10 +338,10 @@ def test_F_C03_cancelled_at_every_await_tells_once_and_closes_the_source():
 def test_two_tasks_read_one_stream_at_once():
     async def body() -> None:
         stream = await rich().astream_v2("x")
-        words = asyncio.ensure_future(_pieces(stream.text))
+        text_task = asyncio.ensure_future(_pieces(stream.text))
         events = asyncio.ensure_future(_pieces(stream))
         message = await stream
-        assert await words == ["Hel", "lo"]
+        assert await text_task == ["Hel", "lo"]
         assert (await events)[-1]["event"] == "message-finish"
         assert message.text == "Hello"
 
@@ -464,11 +464,11 @@ def test_an_async_stream_driven_from_outside():
     async def body() -> None:
         stream = AsyncChatModelStream()
         message = asyncio.ensure_future(stream._final_message())
-        words = asyncio.ensure_future(stream.text.get())
+        text_task = asyncio.ensure_future(stream.text.get())
         for event in [start(), *text_events("a", "b"), FINISH]:
             await asyncio.sleep(0)
             stream.dispatch(event)
-        assert (await message).text == await words == "ab"
+        assert (await message).text == await text_task == "ab"
 
     asyncio.run(body())
 
@@ -537,19 +537,19 @@ def test_a_stream_nobody_finished_says_so():
 
 
 def test_projections_can_be_driven_alone():
-    words = SyncTextProjection()
+    projection = SyncTextProjection()
     pending = ["a", "b"]
 
     def more() -> bool:
         if not pending:
-            words.complete()
+            projection.complete()
         else:
-            words.push(pending.pop(0))
+            projection.push(pending.pop(0))
         return True
 
-    words.set_request_more(more)
-    assert list(words) == ["a", "b"]
-    assert str(words) == "ab"
+    projection.set_request_more(more)
+    assert list(projection) == ["a", "b"]
+    assert str(projection) == "ab"
     numbers: SyncProjection[int, list[int]] = SyncProjection()
     numbers.push(1)
     numbers.complete([7])
@@ -558,12 +558,12 @@ def test_projections_can_be_driven_alone():
 
 def test_async_projections_can_be_driven_alone():
     async def body() -> None:
-        words = AsyncTextProjection()
-        reader = asyncio.ensure_future(words.get())
+        projection = AsyncTextProjection()
+        reader = asyncio.ensure_future(projection.get())
         await asyncio.sleep(0)
-        words.push("a")
+        projection.push("a")
         await asyncio.sleep(0)
-        words.complete()
+        projection.complete()
         assert await reader == "a"
         broken: AsyncProjection[str, list[str]] = AsyncProjection()
         broken.push("x")

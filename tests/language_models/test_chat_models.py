@@ -531,10 +531,17 @@ def test_counting_tokens_opens_nothing():
 
     assert model.get_num_tokens("12345678") == 2
     assert model.get_num_tokens_from_messages([HumanMessage("12345678")]) > 2
-    words = model.model_copy(update={"custom_get_token_ids": lambda text: [1] * len(text.split())})
-    assert words.get_num_tokens("one two three") == 3
-    assert words.get_num_tokens_from_messages([HumanMessage("one two")]) == 5
-    assert words.get_num_tokens_from_messages([HumanMessage("one two")], tools=[{"name": "f"}]) > 5
+    counting_model = model.model_copy(
+        update={"custom_get_token_ids": lambda text: [1] * len(text.split())}
+    )
+    assert counting_model.get_num_tokens("one two three") == 3
+    assert counting_model.get_num_tokens_from_messages([HumanMessage("one two")]) == 5
+    assert (
+        counting_model.get_num_tokens_from_messages(
+            [HumanMessage("one two")], tools=[{"name": "f"}]
+        )
+        > 5
+    )
 
 
 def test_what_identifies_a_model_as_a_dict():

@@ -1,4 +1,4 @@
-"""What a call costs, and calls under a rate limiter: budgets that are not passed, permits that are settled."""
+"""Costs of calls, and calls under a rate limiter: budgets that are not exceeded, permits that are settled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ THREE = AIMessage("hi", usage_metadata=usage(1000, 500))
 
 
 class Named(Speaking):
-    """A model that says whose it is."""
+    """A model with a provider and a model name."""
 
     provider: str = "openai"
     named: str = "gpt-4o-mini"
@@ -299,7 +299,7 @@ def limiter_of(**limits: Any) -> InMemoryRateLimiter:
 
 
 def reserved_amount(limiter: InMemoryRateLimiter, kind: str) -> float:
-    limiter.acquire(blocking=False)  # what was noted is heard with it
+    limiter.acquire(blocking=False)  # the notes come with it
     return sum(limiter._state.used[f"{kind}/60"].values())
 
 

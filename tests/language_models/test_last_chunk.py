@@ -1,4 +1,4 @@
-"""The last piece of content says that it is the last, where the model knows; an empty piece ends other streams."""
+"""The last piece of content is marked as the last where the model knows; an empty piece ends other streams."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from foldline.language_models import FakeListChatModel
 @pytest.mark.slow
 @pytest.mark.parametrize("view", ["stream", "stream_v2"])
 def test_a_reader_who_leaves_at_message_finish_leaves_a_finished_call(view):
-    """The end is told, and the answer cached, before the last batch goes out."""
+    """The end is reported, and the answer cached, before the last batch is yielded."""
     events: list[str] = []
 
     class RecordedCallbacks(BaseCallbackHandler):

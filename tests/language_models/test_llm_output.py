@@ -1,4 +1,4 @@
-"""`streaming` and `llm_output` on models that somebody wrote, with LangChain's hooks or ours."""
+"""`streaming` and `llm_output` on user-written models, with LangChain's hooks or ours."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_T94_the_start_is_told_once_and_then_the_rate_limiter_asked_once(call, a
 
 
 class Marked(TokenListener, V2StreamingHandler):
-    """Hears events under `invoke` too."""
+    """Gets events under `invoke` too."""
 
 
 MODELS = {

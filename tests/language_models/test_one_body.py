@@ -1,4 +1,4 @@
-"""What a reviewer found in the one body of a call: batches of every shape, ends that are interrupted, fallbacks."""
+"""Defects that a review found in the shared body of a call: batches of every shape, interrupted ends, fallbacks."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ FINISH = {"event": "message-finish"}
 UNKNOWN = {"event": "x-custom"}
 
 
-def text(words: str, index: int = 0) -> list[Any]:
-    block = {"type": "text", "text": words}
-    delta = {"type": "text-delta", "text": words}
+def text(content: str, index: int = 0) -> list[Any]:
+    block = {"type": "text", "text": content}
+    delta = {"type": "text-delta", "text": content}
     return [
         {"event": "content-block-start", "index": index, "content": {"type": "text", "text": ""}},
         {"event": "content-block-delta", "index": index, "delta": delta},
@@ -140,8 +140,8 @@ def test_T78_closing_while_the_end_is_told_preserves_the_success():
         await asyncio.gather(reader, return_exceptions=True)
         return (await stream).text, [event["event"] async for event in stream]
 
-    words, events = asyncio.run(asyncio.wait_for(main(), 10))
-    assert words == "hello"
+    text, events = asyncio.run(asyncio.wait_for(main(), 10))
+    assert text == "hello"
     assert events[-1] == "message-finish"
 
 

@@ -32,7 +32,7 @@ TOOLS = {"get_weather": lambda city: f"72F and sunny in {city}"}
 
 
 class Provider(ChatModel):
-    """A connector to a model that asks for the weather once, then answers with what the tool said."""
+    """A connector to a model that asks for the weather once, then answers with the tool's result."""
 
     inputs: list[Any] = Field(default_factory=list)
 

@@ -71,7 +71,7 @@ class Simple(SimpleChatModel):
 
 
 def with_async(cls: type[Scripted]) -> Any:
-    """A model whose `_stream` says two pieces and whose `_generate` says the whole."""
+    """A model whose `_stream` yields two pieces and whose `_generate` returns the whole answer."""
 
     def items(self: Any, messages: Any, kwargs: Any) -> Any:
         return Scripted.answer_to(self, messages, kwargs)

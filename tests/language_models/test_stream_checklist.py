@@ -67,13 +67,13 @@ def test_T70_second_and_late_iterators_get_everything(call):
 def test_T71_two_projections_read_alternately_lose_nothing(call):
     model = Chunked(items=[f"{number} " for number in range(20)])
     expected = [f"{number} " for number in range(20)]
-    words: list[str] = []
+    texts: list[str] = []
     kinds: list[str] = []
     if not call.is_async:
         stream = model.stream_v2("x")
         pairs = zip(stream.text, iter(stream), strict=False)
         for word, event in pairs:
-            words.append(word)
+            texts.append(word)
             kinds.append(event["event"])
     else:
 
@@ -81,12 +81,12 @@ def test_T71_two_projections_read_alternately_lose_nothing(call):
             stream = await model.astream_v2("x")
             events = aiter(stream)
             async for word in stream.text:
-                words.append(word)
+                texts.append(word)
                 kinds.append((await anext(events))["event"])
 
         call._finish(body)
 
-    assert words == expected
+    assert texts == expected
     assert kinds == ["message-start", "content-block-start", *["content-block-delta"] * 18]
 
 
@@ -308,8 +308,8 @@ def test_T83_a_stream_that_succeeded_stays_so_when_its_loop_closes():
     async def later() -> tuple[str, int]:
         return await stream.text, len([event async for event in stream])
 
-    words, events = run(later)
-    assert (words, stream.error, stream.output_message.text) == ("Hello", None, "Hello")
+    texts, events = run(later)
+    assert (texts, stream.error, stream.output_message.text) == ("Hello", None, "Hello")
     assert events > 5
 
 
@@ -327,12 +327,12 @@ def test_T84_nested_iteration_of_a_pumped_stream_does_not_deadlock_and_ends_with
 
         stream.set_arequest_more(pump)
         kinds: list[str] = []
-        words: list[str] = []
+        texts: list[str] = []
         async for event in stream:
             kinds.append(event["event"])
             if event["event"] == "content-block-start":
-                words += [word async for word in stream.text]
-        assert words == ["a", "b"]
+                texts += [word async for word in stream.text]
+        assert texts == ["a", "b"]
         assert kinds[-1] == "content-block-finish"
 
     run(body)

@@ -1,4 +1,4 @@
-"""How a stream ends: closed while its end is told, left at its end, read in another event loop, broken by an author."""
+"""How a stream ends: closed during its end callbacks, left at its end, read in another event loop, author errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(body: Any) -> Any:
 
 
 class SlowEnd(AsyncCallbackHandler):
-    """Takes its time over one hook; says when it is in it."""
+    """Waits in one hook; an event is set while it is in it."""
 
     def __init__(self, hook: str = "on_llm_end", seconds: float = 0.05) -> None:
         self.inside = asyncio.Event()
@@ -66,7 +66,7 @@ class SlowEnd(AsyncCallbackHandler):
 
 
 class CountedCache(InMemoryCache):
-    """Says which answers it was given."""
+    """Records the answers that are stored."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class CountedCache(InMemoryCache):
         super().update(prompt, llm_string, return_val)
 
 
-# -- closing while the end is told
+# -- closing during the end callbacks
 
 WRAPPERS = {
     "model": lambda model: model,
@@ -115,10 +115,10 @@ def test_T78_closing_while_any_hook_of_the_end_runs(kind, wrapper, hook):
         model = WRAPPERS[wrapper](KINDS[kind]())
         stream = await model.astream_v2("x", {"callbacks": [slow, listener]})
         reader = asyncio.ensure_future(stream._final_message())
-        words = asyncio.ensure_future(stream.text.get())
+        text_task = asyncio.ensure_future(stream.text.get())
         await slow.inside.wait()
         await stream.aclose()
-        assert (await reader).text == await words == "ab"
+        assert (await reader).text == await text_task == "ab"
         await assert_success(stream)
         assert listener.ends == ["on_llm_end"]
 
@@ -217,15 +217,15 @@ def test_T78_closing_from_another_thread_while_the_end_is_told():
 
     listener = Listener()
     stream = Chunked(items=["a", "b"]).stream_v2("x", {"callbacks": [Slow(), listener]})
-    words: list[str] = []
-    thread = threading.Thread(target=lambda: words.append(str(stream.text)))
+    texts: list[str] = []
+    thread = threading.Thread(target=lambda: texts.append(str(stream.text)))
     thread.start()
     inside.wait(5)
     stream.close()
     go.set()
     thread.join(5)
 
-    assert (words, stream.output.text, stream.error) == (["ab"], "ab", None)
+    assert (texts, stream.output.text, stream.error) == (["ab"], "ab", None)
     assert listener.ends == ["on_llm_end"]
 
 
@@ -480,9 +480,9 @@ def test_bool_says_whether_anything_was_said_so_far(call):
 
 
 def test_bool_of_a_text_that_came_whole_or_with_its_finish(call):
-    late = [start(), *text_events("")[:1], text_events("abc")[-1], FINISH]
+    events = [start(), *text_events("")[:1], text_events("abc")[-1], FINISH]
 
-    assert read(call, Native(items=late), "output").stream.text
+    assert read(call, Native(items=events), "output").stream.text
     assert read(call, GenerateOnly(items=["abc"]), "output").stream.text
     assert not read(call, GenerateOnly(items=[""]), "output").stream.text
 
@@ -512,9 +512,9 @@ def test_a_held_projection_keeps_its_stream_and_the_stream_holds_no_projection()
     assert list(model.stream_v2("x").text) == ["one", " two", " three"]
     gc.disable()
     try:
-        words = model.stream_v2("x").text
-        next(iter(words))
-        del words
+        texts = model.stream_v2("x").text
+        next(iter(texts))
+        del texts
         assert model.interrupted == 1
     finally:
         gc.enable()

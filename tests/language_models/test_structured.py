@@ -429,10 +429,10 @@ def test_partial_objects_cost_linear_work():
         text = '{"name": "' + "word " * size + '", "age": 3}'
         model = Speaking(answers=[text])
         structured = model.with_structured_output(JSON_PET, method="json_schema")
-        begin = time.perf_counter()
+        start = time.perf_counter()
         for _ in structured.stream("x"):
             pass
-        return time.perf_counter() - begin
+        return time.perf_counter() - start
 
     cost(200)
     assert min(cost(4000) for _ in range(3)) < 6 * min(cost(2000) for _ in range(3))

@@ -1,4 +1,4 @@
-"""F-Y14: structured output invents nothing: an answer that was cut is an error that says so."""
+"""F-Y14: structured output invents nothing: a truncated answer is an error that says so."""
 
 from __future__ import annotations
 

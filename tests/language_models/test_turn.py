@@ -257,9 +257,9 @@ def test_T18_reasoning_without_text_stays_without(call):
 
 def test_T19_a_late_id_is_kept(call):
     first = [{"type": "reasoning", "reasoning": "hm", "index": 0}]
-    late = [{"type": "reasoning", "reasoning": "", "id": "rs_9", "index": 0}]
+    late_blocks = [{"type": "reasoning", "reasoning": "", "id": "rs_9", "index": 0}]
 
-    assert output_blocks(call, Chunked(items=[first, late]))[0]["id"] == "rs_9"
+    assert output_blocks(call, Chunked(items=[first, late_blocks]))[0]["id"] == "rs_9"
 
 
 # -- metadata

@@ -207,12 +207,12 @@ def test_a_timeout_cancels_an_awaited_call():
         with usage_scope(Limits(timeout=0.05)):
             await Stuck().ainvoke("x")
 
-    begin = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(BudgetExceeded, match=r"0\.05 s"):
         asyncio.run(body())
 
     assert cancellations == [True]
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - start < 5
 
 
 def test_a_timeout_stops_a_stream_between_events(call):
@@ -222,11 +222,11 @@ def test_a_timeout_stops_a_stream_between_events(call):
                 time.sleep(0.02)
                 yield {"text": "x"}
 
-    begin = time.monotonic()
+    start = time.monotonic()
     with usage_scope(Limits(timeout=0.1)), pytest.raises(BudgetExceeded):
         call.stream(Dripping(), "x")
 
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - start < 2
 
 
 def test_a_timeout_ends_a_stream_that_hangs_and_its_generator_is_closed_afterwards(call):
@@ -258,12 +258,12 @@ def test_nothing_is_tried_again_where_no_time_is_left_to_wait(call):
     slow = ModelRateLimitError("slow", is_retryable=True, retry_after=30)
     model = Speaking(answers=[slow])
 
-    begin = time.monotonic()
+    start = time.monotonic()
     with usage_scope(Limits(timeout=5)), pytest.raises(ModelRateLimitError):
         call.invoke(model, "x")
 
     assert len(model.requests) == 1
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - start < 5
 
 
 def test_a_rate_limiter_is_not_waited_for_beyond_the_deadline(call):

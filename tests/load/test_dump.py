@@ -1,4 +1,4 @@
-"""Writing: exact, or a typed error that says where (F-D01, F-D04)."""
+"""Dumping: exact, or a typed error that names the place (F-D01, F-D04)."""
 
 from __future__ import annotations
 

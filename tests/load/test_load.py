@@ -373,14 +373,14 @@ HOSTILE = """
 
 def test_F_D03_loading_opens_imports_connects_and_reads_nothing():
     environment = {**os.environ, "OPENAI_API_KEY": "sk-canary"}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(HOSTILE)],
         capture_output=True,
         text=True,
         env=environment,
         check=False,
     )
-    assert done.stdout == "clean\n", done.stderr
+    assert result.stdout == "clean\n", result.stderr
 
 
 def test_an_object_is_imported_only_because_the_registry_names_it():

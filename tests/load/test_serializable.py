@@ -1,4 +1,4 @@
-"""What an object says about itself: id, arguments, secrets, repr."""
+"""The serialized form of an object: id, arguments, secrets, repr."""
 
 from __future__ import annotations
 

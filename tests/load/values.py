@@ -29,7 +29,7 @@ ids = st.sampled_from(
 
 
 def look_alikes(children: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Dicts that are a serialised object but for having been said by a user."""
+    """Dicts from a user that look like a serialized object."""
     kinds = st.sampled_from(["constructor", "secret", "not_implemented", "value", "other"])
     return st.fixed_dictionaries(
         {"lc": st.just(1) | st.just(2) | children, "type": kinds, "id": ids | children},

@@ -53,7 +53,7 @@ def test_calls_in_additional_kwargs_are_read():
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "fields",
     [
         {"content": 3},
         {"content": None},
@@ -65,11 +65,11 @@ def test_calls_in_additional_kwargs_are_read():
         {"content": "", "finish_reason": "whim"},
     ],
 )
-def test_a_wrong_field_is_refused(wrong):
+def test_a_wrong_field_is_refused(fields):
     with pytest.raises(ValidationError):
-        AIMessage(**wrong)
+        AIMessage(**fields)
     with pytest.raises(ValidationError):
-        AIMessageChunk(**wrong)
+        AIMessageChunk(**fields)
 
 
 def test_content_and_content_blocks_together_are_refused():

@@ -1,4 +1,4 @@
-"""What is no message, or hardly: a typed error or correct handling, never a crash, a hang or a loss."""
+"""Malformed messages: a typed error or correct handling, never a crash, a hang or a loss."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def nested(levels):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "value",
     [
         [{"role": "wizard", "content": "x"}],
         [{"role": 3, "content": "x"}],
@@ -51,18 +51,18 @@ def nested(levels):
         [{"type": "constructor", "id": ["os", "system"], "kwargs": {}}],
     ],
 )
-def test_what_is_no_message_is_a_usage_error(wrong):
+def test_what_is_no_message_is_a_usage_error(value):
     with pytest.raises(UsageError):
-        convert_to_messages(wrong)
+        convert_to_messages(value)
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "value",
     [{"type": "wizard", "data": {}}, {"data": {}}, {"type": "ai"}, {"type": "ai", "data": 3}, 3],
 )
-def test_a_dict_that_is_no_message_is_a_usage_error(wrong):
+def test_a_dict_that_is_no_message_is_a_usage_error(value):
     with pytest.raises(UsageError):
-        messages_from_dict([wrong])
+        messages_from_dict([value])
 
 
 def test_an_unknown_type_is_refused_by_the_union():
@@ -194,10 +194,10 @@ def test_metadata_with_keys_that_are_no_text_can_be_joined():
 
 
 @pytest.mark.parametrize("cls", [AIMessage, AIMessageChunk, HumanMessage])
-@pytest.mark.parametrize("wrong", [3, "text", ["text"], [None], {"type": "text", "text": "x"}])
-def test_content_blocks_are_a_list_of_dicts(cls, wrong):
+@pytest.mark.parametrize("value", [3, "text", ["text"], [None], {"type": "text", "text": "x"}])
+def test_content_blocks_are_a_list_of_dicts(cls, value):
     with pytest.raises(UsageError, match="content_blocks is a list of dicts"):
-        cls(content_blocks=wrong)
+        cls(content_blocks=value)
 
 
 @pytest.mark.parametrize("cls", [AIMessage, AIMessageChunk])
@@ -207,7 +207,7 @@ def test_additional_kwargs_of_a_wrong_type_are_refused(cls):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "value",
     [
         {"role": "developer", "content": "x", "additional_kwargs": "x"},
         {"type": ["human"], "data": {}},
@@ -215,8 +215,8 @@ def test_additional_kwargs_of_a_wrong_type_are_refused(cls):
         {"type": "remove", "data": {}},
     ],
 )
-def test_dicts_that_are_nearly_messages_are_usage_errors(wrong):
+def test_dicts_that_are_nearly_messages_are_usage_errors(value):
     with pytest.raises(UsageError):
-        convert_to_messages([wrong])
+        convert_to_messages([value])
     with pytest.raises(UsageError):
-        messages_from_dict([wrong])
+        messages_from_dict([value])

@@ -1,4 +1,4 @@
-"""Media blocks without a MIME type, files by id, titles: what each provider is sent, or what is said of it."""
+"""Media blocks without a MIME type, files by id, titles: what each provider is sent, or which error is raised."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WRITTEN = {
     "google": "'mimeType': '{mime}'",
     "bedrock": "'format': '{form}'",
 }
-"""How each wire says what an image is."""
+"""The form of an image on each wire."""
 
 
 def explain(model: Any, block: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What one does with lists of messages: convert, write, filter, merge, count, trim."""
+"""Operations on lists of messages: convert, write, filter, merge, count, trim."""
 
 from __future__ import annotations
 
@@ -305,11 +305,11 @@ def test_tools_and_measured_usage_count_too():
     tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
     usage = {"input_tokens": 100, "output_tokens": 20, "total_tokens": 120}
     answer = AIMessage("x" * 40, usage_metadata=usage, response_metadata={"model_provider": "a"})
-    talk = [HumanMessage("hello"), answer, HumanMessage("hello" * 10)]
+    messages = [HumanMessage("hello"), answer, HumanMessage("hello" * 10)]
 
     assert count_tokens_approximately(["hello"], tools=[tool]) == 23
-    assert count_tokens_approximately(talk) == 39
-    assert count_tokens_approximately(talk, use_usage_metadata_scaling=True) == 49
+    assert count_tokens_approximately(messages) == 39
+    assert count_tokens_approximately(messages, use_usage_metadata_scaling=True) == 49
 
 
 def size(messages):
@@ -368,7 +368,7 @@ def test_every_kind_of_counter():
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "options",
     [
         {"token_counter": "zz"},
         {"token_counter": 3},
@@ -378,9 +378,9 @@ def test_every_kind_of_counter():
         {"text_splitter": 3},
     ],
 )
-def test_trim_says_what_is_wrong(wrong):
+def test_trim_says_what_is_wrong(options):
     with pytest.raises(UsageError):
-        trim_messages(LONG, **{"max_tokens": 1, "token_counter": len, **wrong})
+        trim_messages(LONG, **{"max_tokens": 1, "token_counter": len, **options})
 
 
 def test_trimming_leaves_the_given_messages_alone():

@@ -1,4 +1,4 @@
-"""What every parser is, what authors write, and `StrOutputParser`."""
+"""The base class of parsers, parsers that users write, and `StrOutputParser`."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ def test_a_generation_parser_sees_the_generation(call):
     assert call.transform(Kind(), ["x", "y"]) == ["Generation"]
 
 
-@pytest.mark.parametrize("wrong", [3, None, {"a": 1}, b"x"])
-def test_what_no_model_says_is_a_typed_error(call, wrong):
+@pytest.mark.parametrize("value", [3, None, {"a": 1}, b"x"])
+def test_what_no_model_says_is_a_typed_error(call, value):
     for parser in (StrOutputParser(), YesOrNo(), JsonOutputParser()):
         with pytest.raises(UsageError, match="a message or text"):
-            call.invoke(parser, wrong)
+            call.invoke(parser, value)
 
 
 def test_the_text_of_an_answer_streams_piece_by_piece(call):

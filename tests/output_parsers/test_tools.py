@@ -96,9 +96,9 @@ def test_calls_as_objects(call):
     assert call.invoke(parser, AIMessage("x")) == []
     with pytest.raises(OutputParserException, match="'halt'"):
         call.invoke(PydanticToolsParser(tools=[add]), CALLS)
-    wrong = AIMessage("", tool_calls=[{"name": "add", "args": {"a": "z"}, "id": "1"}])
+    message = AIMessage("", tool_calls=[{"name": "add", "args": {"a": "z"}, "id": "1"}])
     with pytest.raises(OutputParserException, match="do not fit") as excinfo:
-        call.invoke(parser, wrong)
+        call.invoke(parser, message)
     assert excinfo.value.llm_output == '{"a": "z"}'
 
 

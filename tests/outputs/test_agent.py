@@ -1,4 +1,4 @@
-"""What an agent decides, as values."""
+"""The actions and results of an agent, as values."""
 
 from __future__ import annotations
 

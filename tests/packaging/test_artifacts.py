@@ -1,4 +1,4 @@
-"""What is built is looked into: the wheel has foldline and nothing else, and the metadata is whole."""
+"""The built packages: the wheel has foldline and nothing else, and the metadata is complete."""
 
 from __future__ import annotations
 

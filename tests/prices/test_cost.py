@@ -1,4 +1,4 @@
-"""What a usage costs: every kind of token by its own price, and None where one is not known."""
+"""Cost of a usage: every kind of token by its own price, and None where a price is not known."""
 
 from __future__ import annotations
 
@@ -147,11 +147,11 @@ def test_no_usage_costs_more_than_its_dearest_or_less_than_its_cheapest_price(
     cost = cost_of(usage, PRICES)
 
     assert cost is not None
-    least, most = (
+    lowest, highest = (
         (given_ * 0.1 + output_tokens * 10) / MILLION,
         (given_ * 2 + output_tokens * 20) / MILLION,
     )
-    assert least - 1e-9 <= cost <= most + 1e-9
+    assert lowest - 1e-9 <= cost <= highest + 1e-9
 
 
 def test_counts_that_are_no_counts_cost_nothing() -> None:

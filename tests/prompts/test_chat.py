@@ -118,7 +118,7 @@ def test_a_placeholder_does_not_hand_out_the_callers_list():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error_text"),
+    ("value", "error_text"),
     [
         ([("bob", "{a}")], "bob"),
         ([("tool", "{a}")], "type: tool"),
@@ -132,9 +132,9 @@ def test_a_placeholder_does_not_hand_out_the_callers_list():
         ("text", "from_template"),
     ],
 )
-def test_what_is_no_message_says_what_it_should_have_been(wrong, error_text):
+def test_what_is_no_message_says_what_it_should_have_been(value, error_text):
     with pytest.raises(UsageError, match=error_text):
-        ChatPromptTemplate(wrong)
+        ChatPromptTemplate(value)
 
 
 def test_a_placeholder_pair_may_be_required():

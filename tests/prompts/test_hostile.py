@@ -1,4 +1,4 @@
-"""Templates and values from people who mean harm: F-P01, F-P02, and the advisories of the field."""
+"""Hostile templates and values: F-P01, F-P02, and published advisories."""
 
 from __future__ import annotations
 

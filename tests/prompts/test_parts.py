@@ -113,12 +113,12 @@ def test_an_image_is_an_address_never_a_path(call):
         image_url={"url": "https://x"}
     )
     assert image.format(u="https://x", detail="low") == {"url": "https://x", "detail": "low"}
-    for wrong in (
+    for template in (
         ImagePromptTemplate(template={"path": "/etc/passwd"}),
         ImagePromptTemplate(template={"url": "x"}),
     ):
         with pytest.raises(UsageError, match="path"):
-            wrong.format(path="/etc/passwd")
+            template.format(path="/etc/passwd")
     with pytest.raises(UsageError, match="url"):
         ImagePromptTemplate(template={}).format()
     with pytest.raises(UsageError, match="text"):

@@ -103,11 +103,11 @@ def test_a_partial_function_that_is_async_is_refused_with_a_way_out():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"template": "{stop}"}, {"template": "{a}", "partial_variables": {"stop": 1}}]
+    "fields", [{"template": "{stop}"}, {"template": "{a}", "partial_variables": {"stop": 1}}]
 )
-def test_a_variable_may_not_be_named_stop(wrong):
+def test_a_variable_may_not_be_named_stop(fields):
     with pytest.raises(ValidationError, match="stop"):
-        PromptTemplate(**wrong)
+        PromptTemplate(**fields)
 
 
 def test_templates_add_up_with_text_and_with_each_other():

@@ -1,4 +1,4 @@
-"""What listeners hear of prompts and parsers, and structured prompts."""
+"""Callbacks of prompts and parsers, and structured prompts."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_chain_tells_prompt_and_parser_in_their_order(call):
 
 
 class Model(Runnable[Any, Any]):
-    """Says how it was asked."""
+    """Records how it was called."""
 
     def invoke(self, input, config=None, **kwargs):
         return "plain"

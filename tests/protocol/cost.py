@@ -1,4 +1,4 @@
-"""How a cost grows with its input, told apart from a busy machine: CPU time, no collector, the best of a few tries."""
+"""How a cost grows with its input, on a busy machine too: CPU time, no garbage collection, the best of a few tries."""
 
 from __future__ import annotations
 

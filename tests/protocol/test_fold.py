@@ -326,7 +326,7 @@ def test_T60_T66_T67_usage_kwargs_id_and_metadata_are_in_the_message():
 
 def test_T62_mutating_an_event_or_a_snapshot_harms_nobody():
     start = begin(extras={"a": [1]})
-    late = delta(type="block-delta", fields={"annotations": [{"type": "citation"}]})
+    late_delta = delta(type="block-delta", fields={"annotations": [{"type": "citation"}]})
     end = {
         **END,
         "usage": {"input_tokens": 1},
@@ -337,14 +337,14 @@ def test_T62_mutating_an_event_or_a_snapshot_harms_nobody():
     builder = fed(
         {**START, "metadata": {"provider": "p"}},
         start,
-        late,
+        late_delta,
         begin(1, type="non_standard"),
         finish,
         end,
     )
 
     start["content"]["extras"]["a"].append(2)
-    late["delta"]["fields"]["annotations"].clear()
+    late_delta["delta"]["fields"]["annotations"].clear()
     finish["content"]["value"]["v"].append(2)
     end["usage"]["input_tokens"] = 9
     end["metadata"]["m"].append(1)
@@ -377,7 +377,7 @@ def test_halves_of_a_character_in_two_deltas_are_one_character():
 
 
 @pytest.mark.parametrize(
-    ("limits", "events", "words"),
+    ("limits", "events", "error_text"),
     [
         (FoldLimits(blocks=2), [begin(0), begin(1), begin(2)], "more than 2 blocks"),
         (FoldLimits(tool_args=5), [begin(**CALL), args("12345"), args("6")], "longer than 5"),
@@ -396,8 +396,8 @@ def test_halves_of_a_character_in_two_deltas_are_one_character():
         ),
     ],
 )
-def test_E8_limits_hold(limits, events, words):
-    with pytest.raises(LimitExceededError, match=words):
+def test_E8_limits_hold(limits, events, error_text):
+    with pytest.raises(LimitExceededError, match=error_text):
         fed(START, *events, limits=limits)
 
 

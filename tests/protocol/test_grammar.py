@@ -73,8 +73,12 @@ def test_a_reset_takes_back_what_was_said_and_the_message_begins_again():
     start = {"event": "message-start", "role": "ai", "id": "m"}
     block = {"event": "content-block-start", "index": 0, "content": {"type": "text", "text": ""}}
     reset = {"event": "message-reset", "id": "m", "attempt": 1, "reason": "cut"}
-    done = {"event": "content-block-finish", "index": 0, "content": {"type": "text", "text": ""}}
-    repetition = [start, block, done, {"event": "message-finish"}]
+    block_finish = {
+        "event": "content-block-finish",
+        "index": 0,
+        "content": {"type": "text", "text": ""},
+    }
+    repetition = [start, block, block_finish, {"event": "message-finish"}]
     assert_valid_event_stream([start, block, reset, *repetition])
     assert [violation.rule for violation in check([start, block, reset, *repetition[1:]])] == ["V1"]
     assert check([start, {**reset, "attempt": "1"}, *repetition])[0].rule == "V7"

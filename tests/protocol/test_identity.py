@@ -1,4 +1,4 @@
-"""Whatever is said, in whatever order and under whatever names: the events are well formed, or the error is typed."""
+"""Pieces in any order and under any names: the events are well formed, or the error is typed."""
 
 from __future__ import annotations
 

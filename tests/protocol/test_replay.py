@@ -1,4 +1,4 @@
-"""A finished message, said again as events."""
+"""A finished message, replayed as events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the writer makes of what providers say: text, reasoning, media, metadata, the end. Calls: test_writer_calls."""
+"""Events that the writer makes of answers: text, reasoning, media, metadata, the end. Calls: test_writer_calls."""
 
 from __future__ import annotations
 
@@ -348,8 +348,8 @@ def test_T62_mutating_events_harms_nobody():
     for event in events:
         event.get("content", {}).get("extras", {}).clear()
         event.get("metadata", {}).clear()
-    late = writer.text(None, key=0, annotations=[{"type": "citation"}])
-    late[0]["delta"]["fields"]["annotations"].clear()
+    late_events = writer.text(None, key=0, annotations=[{"type": "citation"}])
+    late_events[0]["delta"]["fields"]["annotations"].clear()
 
     finish, end = writer.finish()
 

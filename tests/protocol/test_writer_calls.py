@@ -1,4 +1,4 @@
-"""What the writer makes of tool calls, which every vendor sends in its own way."""
+"""Events that the writer makes of tool calls, which every vendor sends in its own way."""
 
 from __future__ import annotations
 

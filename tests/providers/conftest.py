@@ -1,4 +1,4 @@
-"""Servers for the tests of providers: one that answers as it is told, one that is real."""
+"""Servers for the tests of providers: one with scripted answers, one that is real."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes of a newcomer: each is told where it is made, with what to write instead."""
+"""Mistakes of a newcomer: each error names the place and what to write instead."""
 
 from __future__ import annotations
 
@@ -118,17 +118,17 @@ from foldline.language_models import find_profile
 print(bool(find_profile("openai", "gpt-4o-mini")), bool(find_profile("anthropic", "claude-sonnet-4")))
 print(find_profile("nobody", "x"))
 """
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
 
-    assert done.stdout == "True True\nNone\n"
+    assert result.stdout == "True True\nNone\n"
 
 
 def test_a_command_that_is_misspelt_is_one_sentence():
     pytest.importorskip("typer")
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "foldline.cli", "chta"], check=False, capture_output=True, text=True
     )
 
-    assert "Did you mean 'chat'? See `" in done.stderr
+    assert "Did you mean 'chat'? See `" in result.stderr

@@ -1,4 +1,4 @@
-"""What a vendor itself says a request cost goes before every table of prices."""
+"""The cost that a vendor reports wins over every table of prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that another provider wrote: converted, dropped or refused by policy, and what was lost is said."""
+"""Messages that another provider wrote: converted, dropped or refused by policy, and losses are noted."""
 
 from __future__ import annotations
 
@@ -123,9 +123,9 @@ def test_the_policy_is_a_field() -> None:
 )
 def test_F_U09_a_call_that_only_a_block_makes_has_its_result(call: dict[str, Any]) -> None:
     call_message = AIMessage([call], response_metadata={"model_provider": "openai"})
-    talk = [HumanMessage("x"), call_message, ToolMessage("y", tool_call_id="c1")]
+    messages = [HumanMessage("x"), call_message, ToolMessage("y", tool_call_id="c1")]
 
-    sent_messages = ChatOpenAI(api_key="k").explain(talk).body["messages"]
+    sent_messages = ChatOpenAI(api_key="k").explain(messages).body["messages"]
 
     assert call_message.tool_calls == []
     assert sent_messages[1]["tool_calls"][0]["id"] == sent_messages[2]["tool_call_id"] == "c1"

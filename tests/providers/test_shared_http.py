@@ -1,4 +1,4 @@
-"""What every provider over HTTP shares, shown on ChatOpenAI: keys, `explain`, errors, retries, broken streams."""
+"""Behaviour of every provider over HTTP, shown on ChatOpenAI: keys, `explain`, errors, retries, broken streams."""
 
 from __future__ import annotations
 
@@ -563,7 +563,7 @@ def test_errors_of_every_shape_are_read(body: Any, failure: Failure) -> None:
 def test_what_broken_calls_spent_counts_against_the_budget(
     call: Any, fault_server: FaultServer
 ) -> None:
-    """E2: the last thing heard of an answer that was cut off may be its price."""
+    """E2: the last event of a truncated answer may be its usage."""
     usage = {"prompt_tokens": 500, "completion_tokens": 1, "total_tokens": 501}
     fault_server.script(CHAT, sse_answer([{**HELLO[1], "usage": usage}]))
     chat = model(fault_server)

@@ -1,4 +1,4 @@
-"""Text models on every wire: whole, streamed, many at once; what handlers are told; what is sent; what goes wrong."""
+"""Text models on every wire: whole, streamed, batched; handler calls, requests and errors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def wire(name: str) -> Wire:
 
 
 class Recorder(BaseCallbackHandler):
-    """Keeps what handlers are told."""
+    """Records handler calls."""
 
     def __init__(self) -> None:
         self.tokens: list[str] = []
@@ -352,8 +352,8 @@ def test_marks_of_the_older_api_are_turns(prompt, expected):
 
 
 def test_thinking_of_anthropic_is_no_text(call, fault_server):
-    thought = {"type": "thinking_delta", "thinking": "Hm."}
-    events = [*MESSAGE_EVENTS[:2], ("content_block_delta", {"index": 0, "delta": thought})]
+    thinking_delta = {"type": "thinking_delta", "thinking": "Hm."}
+    events = [*MESSAGE_EVENTS[:2], ("content_block_delta", {"index": 0, "delta": thinking_delta})]
     events += MESSAGE_EVENTS[2:]
     answer = sse_answer([(kind, {"type": kind, **data}) for kind, data in events])
     fault_server.script("/v1/messages", answer)

@@ -1,4 +1,4 @@
-"""`streaming=True` under `invoke` tells tokens, and `llm_output` says what was spent: on every provider."""
+"""`streaming=True` under `invoke` reports tokens, and `llm_output` has the usage: on every provider."""
 
 from __future__ import annotations
 

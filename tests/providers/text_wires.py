@@ -1,4 +1,4 @@
-"""One answer, "Hello, world", as each vendor's wire of text models says it: whole, and as a stream."""
+"""One answer, "Hello, world", on each vendor's wire of text models: whole, and as a stream."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Wire:
     whole: Any
     stream: Answer
     error: Any
-    """What a stream says when it fails in its middle."""
+    """The error inside a stream."""
     settings: dict[str, Any] = field(default_factory=dict)
     reason: dict[str, Any] = field(default_factory=dict)
 

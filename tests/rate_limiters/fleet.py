@@ -44,7 +44,7 @@ SPAWN = multiprocessing.get_context("spawn")
 
 @dataclass(frozen=True)
 class Plan:
-    """What the processes of a fleet do: where the limits are kept, which they are, for how long."""
+    """Settings of the processes of a fleet: where the limits are stored, which they are, for how long."""
 
     store: str
     place: str
@@ -69,7 +69,7 @@ class Plan:
 
 
 class Counted(BaseChatModel):
-    """Tells the stub of every request, and uses a random number of tokens."""
+    """Reports every request to the stub, and uses a random number of tokens."""
 
     port: int
     plan: Any = Field(exclude=True)
@@ -153,14 +153,14 @@ class Stub:
 
     def most(self, seconds: float, *, tokens: bool = False) -> int:
         """Return the most requests, or tokens, in any stretch of so many seconds."""
-        most, first, running = 0, 0, 0
+        highest, first, running = 0, 0, 0
         for at, amount in self.arrivals:
             running += amount if tokens else 1
             while self.arrivals[first][0] <= at - seconds:
                 running -= self.arrivals[first][1] if tokens else 1
                 first += 1
-            most = max(most, running)
-        return most
+            highest = max(highest, running)
+        return highest
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What providers say of their limits in headers, each in its own way."""
+"""Rate limits in the headers of each provider."""
 
 from __future__ import annotations
 

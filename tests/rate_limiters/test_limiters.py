@@ -196,9 +196,9 @@ def test_a_blocking_call_on_a_loop_whose_tasks_wait_too_comes_through() -> None:
     async def use() -> bool:
         waiting = asyncio.create_task(limiter.aacquire())
         await asyncio.sleep(0.01)
-        done = limiter.acquire()  # the loop stands still: the task before it cannot ask
+        result = limiter.acquire()  # the loop stands still: the task before it cannot ask
         await waiting
-        return done
+        return result
 
     assert asyncio.run(asyncio.wait_for(use(), 30)) is True
 

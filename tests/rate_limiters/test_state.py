@@ -57,20 +57,20 @@ def test_tokens_are_limited_beside_requests() -> None:
 
 def test_what_was_not_used_is_given_back_and_what_was_used_more_is_counted() -> None:
     state = State()
-    ((_, where),) = state.take(LIMITS, "a", [90], 0.0).taken
+    ((_, places),) = state.take(LIMITS, "a", [90], 0.0).taken
 
-    state.settle(LIMITS, where, -70, 2.0, unsent=False)
+    state.settle(LIMITS, places, -70, 2.0, unsent=False)
     assert granted_count(state, "a", 80, now=3.0) == 1
 
-    state.settle(LIMITS, where, 30, 4.0, unsent=False)
+    state.settle(LIMITS, places, 30, 4.0, unsent=False)
     assert sum(state.used["tokens/60"].values()) == 20 + 80 + 30
 
 
 def test_a_request_that_was_not_sent_is_given_back_whole() -> None:
     state = State()
-    ((_, where),) = state.take(LIMITS, "a", [90], 0.0).taken
+    ((_, places),) = state.take(LIMITS, "a", [90], 0.0).taken
 
-    state.settle(LIMITS, where, -90, 1.0, unsent=True)
+    state.settle(LIMITS, places, -90, 1.0, unsent=True)
 
     assert granted_count(state, "a", 90, 5, 5, now=2.0) == 3
 
@@ -218,9 +218,9 @@ def test_redis_keeps_the_same_books(client: redis.Redis, rules: Rules, steps: li
         if isinstance(step, str):
             if not reservations:
                 continue
-            tokens, where = reservations.pop(0)
+            tokens, places = reservations.pop(0)
             change = {"settle-less": -min(tokens, 3), "settle-more": 7, "unsent": -tokens}[step]
-            operation = Settle(where, change, step == "unsent", epoch)
+            operation = Settle(places, change, step == "unsent", epoch)
         else:
             operation = step
         request = {
@@ -232,11 +232,11 @@ def test_redis_keeps_the_same_books(client: redis.Redis, rules: Rules, steps: li
         result = apply(state, rules, caller, [operation], float(answer["now"]))
 
         redis_tokens = [
-            (tokens, {key: int(part) for key, part in where.items()})
-            for tokens, where in answer["taken"] or ()
+            (tokens, {key: int(part) for key, part in places.items()})
+            for tokens, places in answer["taken"] or ()
         ]
         assert [tokens for tokens, _ in redis_tokens] == [tokens for tokens, _ in result.taken]
-        assert [where for _, where in redis_tokens] == [where for _, where in result.taken]
+        assert [places for _, places in redis_tokens] == [places for _, places in result.taken]
         assert answer["wait"] == pytest.approx(result.wait, abs=1e-6)
         reservations += result.taken
 

@@ -48,13 +48,13 @@ def names(recorder):
     return [event[0] for event in recorder.events]
 
 
-@pytest.mark.parametrize("how", ["invoke", "stream", "batch", "transform"])
-def test_a_run_is_told_as_a_retrievers_run(call, how):
+@pytest.mark.parametrize("method", ["invoke", "stream", "batch", "transform"])
+def test_a_run_is_told_as_a_retrievers_run(call, method):
     recorder = Recorder()
     config = {"callbacks": [recorder], "tags": ["given"], "metadata": {"m": 1}}
     echo = Echo(tags=["own"], metadata={"o": 2})
-    inputs = {"invoke": "a", "stream": "a", "batch": ["a"], "transform": ["a"]}[how]
-    getattr(call, how)(echo, inputs, config)
+    inputs = {"invoke": "a", "stream": "a", "batch": ["a"], "transform": ["a"]}[method]
+    getattr(call, method)(echo, inputs, config)
     start = (
         "start",
         "a",

@@ -115,8 +115,8 @@ def test_a_compressor_keeps_what_is_worth_reading(call):
 
 def test_several_wordings_find_more_and_nothing_twice(call):
     model = FakeListChatModel(responses=["feline\n\n  cat  \n"])
-    words = BM25Retriever.from_texts(["a cat", "a feline cat", "a dog"])
-    documents = call.invoke(MultiQueryRetriever.from_llm(words, model), "kitty")
+    retriever = BM25Retriever.from_texts(["a cat", "a feline cat", "a dog"])
+    documents = call.invoke(MultiQueryRetriever.from_llm(retriever, model), "kitty")
     assert sorted(contents(documents)) == ["a cat", "a feline cat"]
-    with_original = MultiQueryRetriever.from_llm(words, model, include_original=True)
+    with_original = MultiQueryRetriever.from_llm(retriever, model, include_original=True)
     assert "a dog" in contents(call.invoke(with_original, "dog"))

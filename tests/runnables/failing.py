@@ -1,4 +1,4 @@
-"""Things that fail as often as they are told, for tests of retries and fallbacks."""
+"""Runnables that fail a given number of times, for tests of retries and fallbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A handler that writes down what it hears, for tests of traces."""
+"""A handler that records its calls, for tests of traces."""
 
 from __future__ import annotations
 

@@ -44,13 +44,13 @@ def test_as_completed_gives_the_quick_ones_first(call):
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_max_concurrency_is_kept(call, limit):
-    lock, running, most = threading.Lock(), 0, 0
+    lock, running, highest = threading.Lock(), 0, 0
 
     def work(x: int) -> int:
-        nonlocal running, most
+        nonlocal running, highest
         with lock:
             running += 1
-            most = max(most, running)
+            highest = max(highest, running)
         time.sleep(0.005)
         with lock:
             running -= 1
@@ -59,7 +59,7 @@ def test_max_concurrency_is_kept(call, limit):
     assert call.batch(RunnableLambda(work), list(range(9)), {"max_concurrency": limit}) == list(
         range(9)
     )
-    assert most == limit
+    assert highest == limit
 
 
 def test_errors_are_raised_or_returned(call):
@@ -122,28 +122,28 @@ def test_keyword_arguments_are_for_every_item(call):
 
 
 def test_a_batch_left_early_starts_no_more(no_leaks):
-    done = []
+    inputs = []
 
     def work(x: int) -> int:
-        done.append(x)
+        inputs.append(x)
         return x
 
     stream = RunnableLambda(work).batch_as_completed(list(range(100_000)), {"max_concurrency": 4})
     next(stream)
     stream.close()  # type: ignore[attr-defined]
 
-    assert len(done) < 1000
+    assert len(inputs) < 1000
 
 
 def test_a_slow_reader_holds_up_the_workers():
-    done = []
-    stream = RunnableLambda(done.append).batch_as_completed(
+    inputs = []
+    stream = RunnableLambda(inputs.append).batch_as_completed(
         list(range(10_000)), {"max_concurrency": 4}
     )
     next(stream)
     time.sleep(0.1)
 
-    assert len(done) < 100
+    assert len(inputs) < 100
     stream.close()  # type: ignore[attr-defined]
 
 

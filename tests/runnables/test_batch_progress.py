@@ -1,4 +1,4 @@
-"""`progress=` on batch, index and embeddings: who is told, and what is refused."""
+"""`progress=` on batch, index and embeddings: which functions are called, and which values are refused."""
 
 from __future__ import annotations
 

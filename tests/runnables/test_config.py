@@ -84,9 +84,9 @@ def test_run_in_executor_runs_in_another_thread():
         token = COLOUR.set("red")
         here = threading.get_ident()
         with ThreadPoolExecutor(1) as executor:
-            for where in (None, {"tags": []}, executor):
-                assert await run_in_executor(where, threading.get_ident) != here
-                assert await run_in_executor(where, COLOUR.get) == "red"
+            for first_argument in (None, {"tags": []}, executor):
+                assert await run_in_executor(first_argument, threading.get_ident) != here
+                assert await run_in_executor(first_argument, COLOUR.get) == "red"
         COLOUR.reset(token)
 
     asyncio.run(main())

@@ -76,11 +76,11 @@ def test_an_exception_key_needs_a_dict(call):
 
 def test_a_stream_falls_back_before_its_first_piece_only(call):
     early, _ = stream_failing(times=1, at=0, pieces=["a", "b"])
-    late, _ = stream_failing(times=1, at=1, pieces=["a", "b"])
+    late_failure, _ = stream_failing(times=1, at=1, pieces=["a", "b"])
 
     assert call.stream(early.with_fallbacks([GOOD]), 1) == ["good 1"]
     with pytest.raises(ValueError, match="broken at 1"):
-        call.stream(late.with_fallbacks([GOOD]), 1)
+        call.stream(late_failure.with_fallbacks([GOOD]), 1)
 
 
 def test_a_transform_gives_the_next_one_all_the_inputs(call):

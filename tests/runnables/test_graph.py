@@ -232,9 +232,9 @@ def test_graphs_are_joined_under_a_prefix_where_ids_were_chosen():
     first, last = graph.extend(part, prefix="sub")
     assert (first and first.id, last and last.id) == ("sub:x", "sub:y")
     assert graph.edges == [Edge(source="sub:x", target="sub:y")]
-    begin, _ = graph.extend(F.get_graph(), prefix="ignored")
-    assert begin is not None
-    assert is_uuid(begin.id)
+    first_node, _ = graph.extend(F.get_graph(), prefix="ignored")
+    assert first_node is not None
+    assert is_uuid(first_node.id)
 
 
 def test_ends_are_trimmed_only_where_one_end_is_left():

@@ -168,14 +168,14 @@ def test_a_canvas_takes_points_lines_texts_and_boxes():
     canvas.point(0, 4, "!")
 
     assert canvas.draw() == "+---+*\n| x | *\n+---+  *\n        *\n!"
-    for wrong in (
+    for draw in (
         lambda: AsciiCanvas(1, 5),
         lambda: canvas.point(9, 0, "x"),
         lambda: canvas.point(0, 0, "xy"),
         lambda: canvas.box(0, 0, 1, 1),
     ):
         with pytest.raises(UsageError):
-            wrong()
+            draw()
     assert (VertexViewer("abc").w, VertexViewer("abc").h) == (7, 3)
 
 

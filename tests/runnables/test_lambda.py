@@ -318,11 +318,11 @@ def test_a_pickled_lambda_runs_in_another_process():
 
     data = pickle.dumps(RunnableLambda(str.upper) | RunnableLambda(len))
     program = "import pickle, sys; print(pickle.loads(bytes.fromhex(sys.argv[1])).invoke('abc'))"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program, data.hex()],
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
-    assert done.stdout.strip() == "3"
+    assert result.stdout.strip() == "3"

@@ -57,11 +57,11 @@ def test_branches_run_at_once(call):
 
 
 def test_max_concurrency_limits_how_many_run_at_once(call):
-    running, most = [], []
+    running, counts = [], []
 
     def watch(x: int) -> int:
         running.append(x)
-        most.append(len(running))
+        counts.append(len(running))
         time.sleep(0.01)
         running.remove(x)
         return x
@@ -69,7 +69,7 @@ def test_max_concurrency_limits_how_many_run_at_once(call):
     branches = {f"b{n}": watch for n in range(6)}
     call.invoke(RunnableParallel(branches), 1, {"max_concurrency": 2})
 
-    assert max(most) <= 2
+    assert max(counts) <= 2
 
 
 def test_a_parallel_streams_its_branches_as_they_produce(call):

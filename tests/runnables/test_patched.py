@@ -1,4 +1,4 @@
-"""A public method that somebody's test patched is called, also inside a chain: no patched model is asked."""
+"""A public method that a user's test patched is called, also inside a chain."""
 
 from __future__ import annotations
 

@@ -187,15 +187,15 @@ def test_it_really_waits(call):
 
 def test_E4_retry_after_is_honoured_up_to_its_cap(call):
     soon = Flaky(1, ModelRateLimitError("slow down", retry_after=0.05))
-    late = Flaky(1, ModelRateLimitError("slow down", retry_after=61))
+    limited = Flaky(1, ModelRateLimitError("slow down", retry_after=61))
 
     start = time.monotonic()
     assert call.invoke(at_once(soon.runnable()), 1) == 1
     assert time.monotonic() - start >= 0.05
     with pytest.raises(ModelRateLimitError) as excinfo:
-        call.invoke(at_once(late.runnable()), 1)
+        call.invoke(at_once(limited.runnable()), 1)
     assert excinfo.value.retry_after == 61
-    assert late.calls == [1]
+    assert limited.calls == [1]
 
 
 @pytest.mark.parametrize(

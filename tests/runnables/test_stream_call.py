@@ -38,20 +38,20 @@ class Model(Runnable[Any, Any]):
 
 
 def test_a_sequence_runs_its_steps_when_the_stream_is_first_read():
-    done: list[str] = []
+    inputs: list[str] = []
     recorder, model = Recorder(), Model()
 
     def prompt(x: str) -> str:
-        done.append(x)
+        inputs.append(x)
         return x.upper()
 
     chain = RunnableLambda(prompt) | model.bind(stop=["x"]).with_config(tags=["t"])
     stream = chain.stream_v2("ab", {"callbacks": [recorder]})
-    assert done == []
+    assert inputs == []
     assert recorder.started == {}
 
     assert list(stream) == ["A", "B"]
-    assert done == ["ab"]
+    assert inputs == ["ab"]
     assert model.kwargs == [({"stop": ["x"]}, ["t"])]
     assert recorder.names() == ["RunnableSequence", "prompt"]
     assert recorder.outputs()["RunnableSequence"] == "AB"

@@ -59,14 +59,14 @@ def full_chain(function: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("how", ["invoke", "stream"])
-def test_FC03_a_run_cancelled_at_any_stage_ends_every_run_it_started(how: str):
+@pytest.mark.parametrize("method", ["invoke", "stream"])
+def test_FC03_a_run_cancelled_at_any_stage_ends_every_run_it_started(method: str):
     async def run(at: int) -> int:
         recorder, stuck = Recorder(), Stuck(at)
         chain, config = full_chain(stuck), {"callbacks": [recorder]}
 
         async def go() -> None:
-            if how == "invoke":
+            if method == "invoke":
                 await chain.ainvoke(1, config)
             else:
                 async for _ in chain.astream(1, config):

@@ -1,4 +1,4 @@
-"""What runnables say of their input and output, compared with what LangChain says."""
+"""Input and output schemas of runnables, compared with LangChain's."""
 
 from __future__ import annotations
 

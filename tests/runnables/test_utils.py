@@ -67,18 +67,18 @@ def test_items_add_up():
 
 
 def test_awaited_together_but_not_too_many_at_once():
-    running, most = 0, 0
+    running, highest = 0, 0
 
     async def work(number: int) -> int:
-        nonlocal running, most
+        nonlocal running, highest
         running += 1
-        most = max(most, running)
+        highest = max(highest, running)
         await asyncio.sleep(0.005)
         running -= 1
         return number
 
     assert asyncio.run(gather_with_concurrency(2, *(work(n) for n in range(6)))) == list(range(6))
-    assert most == 2
+    assert highest == 2
     assert asyncio.run(gather_with_concurrency(None)) == []
 
 

@@ -47,7 +47,7 @@ FRESH = 25
 
 
 def payload(number: int) -> str:
-    """A text that says its number and whether it is whole; some are longer than a page of SQLite's."""
+    """A text that holds its number and a mark of its end; some are longer than a page of SQLite's."""
     body = hashlib.sha256(str(number).encode()).hexdigest() * (1 + number * 7 % 200)
     return f"{number}:{len(body)}:{body}"
 
@@ -163,7 +163,7 @@ WHOLE = {"history", "checkpoints"}
 
 @dataclass
 class Tally:
-    """What came of the kills on one kind of store."""
+    """Counts of the kills on one kind of store."""
 
     kills: int = 0
     """Writers killed after `LEAST_RECORDS` acknowledged records or more."""
@@ -186,12 +186,12 @@ class Loop:
         self.tally = Tally()
 
     def run(self, kills: int) -> Tally:
-        tally, done = self.tally, 0
+        tally, count = self.tally, 0
         while tally.kills < kills:
-            path = self._folder / f"{self._kind}-{done // FRESH}.db"
+            path = self._folder / f"{self._kind}-{count // FRESH}.db"
             start = len(self._held(path)) if path.exists() else 0
-            acknowledged_count = self._killed_writer(path, start, is_early=done % EARLY == 0)
-            done += 1
+            acknowledged_count = self._killed_writer(path, start, is_early=count % EARLY == 0)
+            count += 1
             if (records := acknowledged_count - start) < LEAST_RECORDS:
                 tally.before_the_first += 1
             else:
@@ -201,7 +201,7 @@ class Loop:
             try:
                 self._check(path, acknowledged_count)
             except (AssertionError, ValueError, LookupError, sqlite3.Error) as error:
-                tally.faults.append(f"{path.name}, kill {done}: {type(error).__name__}: {error}")
+                tally.faults.append(f"{path.name}, kill {count}: {type(error).__name__}: {error}")
         return tally
 
     def _killed_writer(self, path: Path, start: int, *, is_early: bool) -> int:
@@ -213,17 +213,17 @@ class Loop:
             write_on(STORES[self._kind](path), start, writing)
         os.close(writing)
         with os.fdopen(reading, "rb", buffering=0) as pipe:
-            least = 0 if is_early else -(-LEAST_RECORDS // BATCH)
+            minimum = 0 if is_early else -(-LEAST_RECORDS // BATCH)
             output = self._until(
-                pipe, least + self._random.randrange(1 if is_early else MORE_APPENDS)
+                pipe, minimum + self._random.randrange(1 if is_early else MORE_APPENDS)
             )
             time.sleep(self._random.random() * LAST_MOMENT)
             os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
-            words = (output + pipe.read()).split()
+            numbers = (output + pipe.read()).split()
         if not os.WIFSIGNALED(status):
             self.tally.faults.append(f"{path.name}: the writer ended by itself ({status})")
-        return int(words[-1]) if words else start
+        return int(numbers[-1]) if numbers else start
 
     @staticmethod
     def _until(pipe: Any, appends: int) -> bytes:

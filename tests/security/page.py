@@ -21,12 +21,10 @@ Say = Callable[[Figures], str]
 
 def _fuzz(figures: Figures) -> str:
     targets = figures["targets"]
-    least = min(target["inputs"] for target in targets.values())
+    fewest = min(target["inputs"] for target in targets.values())
     failures = sum(target["failures"] for target in targets.values())
     total = sum(target["inputs"] for target in targets.values())
-    return (
-        f"{total:,} inputs to {len(targets)} targets (at least {least:,} each), {failures} failures"
-    )
+    return f"{total:,} inputs to {len(targets)} targets (at least {fewest:,} each), {failures} failures"
 
 
 def _chunkings(figures: Figures) -> str:
@@ -43,8 +41,8 @@ def _kills(figures: Figures) -> str:
         sum(store[name] for store in stores) for name in ("kills", "acknowledged")
     )
     faults = sum(store["faults"] for store in stores)
-    least = min((store.get("least", 0) for store in stores), default=0)
-    each = f" (at least {least} each)" if least else ""
+    fewest = min((store.get("least", 0) for store in stores), default=0)
+    each = f" (at least {fewest} each)" if fewest else ""
     return f"{kills:,} kills, {record_count:,} records acknowledged{each}, {faults} lost, torn or out of order"
 
 
@@ -152,7 +150,7 @@ MEASURED: dict[str, Say] = {
 
 
 def draw(sections: Figures) -> str:
-    """Give the tables."""
+    """Return the tables."""
     parts = [_figures(sections)]
     if "peers" in sections:
         parts.append(_peers(sections["peers"]))
@@ -184,8 +182,8 @@ def _figures(sections: Figures) -> str:
     )
     machine = next((part for part in sections.values() if "cores" in part), None)
     if machine:
-        where = f"{machine['system']}, {machine['cores']} cores, Python {machine['python']}"
-        lines += ["", f"Taken at {', '.join(dates)} on {where}."]
+        machine_text = f"{machine['system']}, {machine['cores']} cores, Python {machine['python']}"
+        lines += ["", f"Taken at {', '.join(dates)} on {machine_text}."]
     return "\n".join(lines)
 
 
@@ -238,7 +236,7 @@ def _stores(kills: Figures) -> str:
 
 
 def renewed(page: str, sections: Figures) -> str:
-    """Give the page with its tables drawn anew."""
+    """Return the page with its tables drawn anew."""
     before, after = page.split(BEGIN)
     return f"{before}{BEGIN}\n\n{draw(sections)}\n\n{END}{after.split(END)[1]}"
 

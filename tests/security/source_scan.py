@@ -78,7 +78,7 @@ Nodes = list[tuple[ast.AST, str]]
 
 @cache
 def sources() -> dict[str, Nodes]:
-    """Path inside the package -> what is said in it, and in which function."""
+    """Path inside the package -> the findings in it, with their functions."""
     return {
         path.relative_to(PACKAGE).as_posix(): read(path.read_text(encoding="utf-8"))
         for path in sorted(PACKAGE.rglob("*.py"))

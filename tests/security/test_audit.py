@@ -36,23 +36,23 @@ def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
     )
 
 
-def touched(deed: str, *how: str) -> list[str]:
-    done = python(str(WATCH), deed, *how, **KEYS)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+def touched(action: str, *how: str) -> list[str]:
+    result = python(str(WATCH), action, *how, **KEYS)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("deed", ["import_foldline", "import_everything"])
-def test_F_X01_importing_opens_starts_connects_and_reads_nothing(deed: str):
-    assert touched(deed) == []
+@pytest.mark.parametrize("action", ["import_foldline", "import_everything"])
+def test_F_X01_importing_opens_starts_connects_and_reads_nothing(action: str):
+    assert touched(action) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("deed", ["load_and_dump", "fill_in_templates", "count_tokens"])
-def test_F_D03_loading_formatting_and_counting_open_connect_and_read_nothing(deed: str):
+@pytest.mark.parametrize("action", ["load_and_dump", "fill_in_templates", "count_tokens"])
+def test_F_D03_loading_formatting_and_counting_open_connect_and_read_nothing(action: str):
     switches = ("(_environment.py)", "FOLDLINE_TRACES (data_places.py)")
-    read = [event for event in touched(deed) if not event.endswith(switches)]
+    read = [event for event in touched(action) if not event.endswith(switches)]
     assert read == []  # but for the variables that ask for traces, at the first run
 
 
@@ -68,16 +68,16 @@ EYES = {
 }
 
 
-def watched(deed: str, before: str = "") -> list[str]:
+def watched(action: str, before: str = "") -> list[str]:
     """What is seen when a line of code runs as if it stood in a file of foldline's."""
     program = (
         f"import sys, json; sys.path.insert(0, {str(WATCH.parent)!r}); import watch\n{before}\n"
     )
-    program += f"code = compile({deed!r}, '/foldline/some.py', 'exec')\n"
+    program += f"code = compile({action!r}, '/foldline/some.py', 'exec')\n"
     program += "print(json.dumps(watch.watch(lambda: exec(code))))"
-    done = python("-c", program, **KEYS)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    result = python("-c", program, **KEYS)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
 @pytest.mark.parametrize("event", EYES)
@@ -150,5 +150,5 @@ def test_F_X01_a_missing_extra_says_what_to_install(extra: str):
         "from foldline.exceptions import MissingExtraError\n"
         f"try:\n    {program}\nexcept MissingExtraError as error:\n    print(error)"
     )
-    done = python("-c", program)
-    assert f'pip install "foldline[{extra}]"' in done.stdout, done.stderr
+    result = python("-c", program)
+    assert f'pip install "foldline[{extra}]"' in result.stdout, result.stderr

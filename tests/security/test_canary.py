@@ -77,7 +77,7 @@ def leaks(value: object) -> list[str]:
 
 
 def leaks_by_place(texts: dict[str, object]) -> dict[str, list[str]]:
-    return {where: hits for where, text in texts.items() if (hits := leaks(text))}
+    return {place: hits for place, text in texts.items() if (hits := leaks(text))}
 
 
 def everything_of(error: BaseException) -> dict[str, object]:
@@ -103,7 +103,7 @@ def everything_of(error: BaseException) -> dict[str, object]:
 
 
 class Listener(BaseCallbackHandler):
-    """Keeps all that a callback is told, as text."""
+    """Records all arguments of callbacks, as text."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -180,7 +180,7 @@ def test_F_V08_a_call_that_fails_shows_no_secret(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """The server says every secret back, as gateways do that print the request they refused."""
+    """The server returns every secret, as gateways do that print the request they refused."""
     caplog.set_level(logging.DEBUG)
     model = make_model(kind, fault_server.url)
     if source == "environment":
@@ -296,16 +296,16 @@ EMBEDDING_PATHS += [f"/v1beta{path}" for path in EMBEDDING_PATHS]
 @pytest.mark.parametrize("kind", [*CHATS, *EMBEDDERS], ids=lambda kind: kind.__name__)
 def test_F_V08_a_refused_setting_shows_no_secret(kind: Any):
     texts: dict[str, object] = {}
-    for wrong in (
+    for settings in (
         {"max_retries": KEY},
         {"default_headers": KEY},
         {"api_key": [KEY]},
         {"timeout": {KEY}},
     ):
         with pytest.raises((ValidationError, UsageError)) as excinfo:
-            make_model(kind, "http://127.0.0.1:9", **wrong)
+            make_model(kind, "http://127.0.0.1:9", **settings)
         texts |= {
-            f"{wrong.keys()} {place}": text
+            f"{settings.keys()} {place}": text
             for place, text in (("str", str(excinfo.value)), ("repr", repr(excinfo.value)))
         }
     assert leaks_by_place(texts) == {}

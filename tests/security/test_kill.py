@@ -28,8 +28,8 @@ def test_F_K01_nothing_acknowledged_is_lost_or_torn_by_kill_9(tmp_path: Path):
         "--json",
         str(figures),
     ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
     stores = json.loads(figures.read_text())["stores"]
     assert {
         kind: (store["kills"], store["faults"]) for kind, store in stores.items()
@@ -94,8 +94,8 @@ def test_F_K01_a_file_that_can_grow_no_more_is_a_store_error_and_keeps_what_it_h
     """As on a full disk: a limit of the system on the size of files refuses the write."""
     path = tmp_path / "x.db"
     command = [sys.executable, "-c", FULL, kind, str(path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    count, _, error_text = done.stdout.partition(" ")
-    assert str(path) in error_text, done.stdout + done.stderr
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    count, _, error_text = result.stdout.partition(" ")
+    assert str(path) in error_text, result.stdout + result.stderr
     assert int(count) > 0
     Loop(kind, tmp_path, 1)._check(path, int(count))

@@ -205,7 +205,7 @@ def count_tokens() -> None:
 
 
 def providers() -> list[Callable[..., object]]:
-    """A model of each provider over HTTP. Making one connects to nobody."""
+    """A model of each provider over HTTP. Making one opens no connection."""
     from foldline.providers import REGISTRY, find_provider
 
     kinds = {find_provider(name) for name in REGISTRY if name != "local"}
@@ -216,19 +216,25 @@ def providers() -> list[Callable[..., object]]:
 
 
 DEEDS = {
-    deed.__name__: deed
-    for deed in (import_foldline, import_everything, load_and_dump, fill_in_templates, count_tokens)
+    action.__name__: action
+    for action in (
+        import_foldline,
+        import_everything,
+        load_and_dump,
+        fill_in_templates,
+        count_tokens,
+    )
 }
 
 
-def watch(deed: Callable[[], object]) -> list[str]:
+def watch(action: Callable[[], object]) -> list[str]:
     """Do something under watch and give what was seen."""
     global is_watching
     sys.addaudithook(hook)
     tell_of_threads()
     os.environ = WatchedEnvironment(os.environ)  # type: ignore[assignment]  # noqa: B003
     is_watching = True
-    deed()
+    action()
     is_watching = False
     return events
 

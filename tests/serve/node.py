@@ -33,7 +33,7 @@ def run(script: str, **arguments: Any) -> Any:
     install()
     node = shutil.which("node")
     assert node
-    done = subprocess.run(
+    result = subprocess.run(
         [node, script, json.dumps(arguments)],
         cwd=FOLDER,
         capture_output=True,
@@ -41,5 +41,5 @@ def run(script: str, **arguments: Any) -> Any:
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.strip().splitlines()[-1])

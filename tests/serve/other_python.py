@@ -43,7 +43,7 @@ def install() -> Path:
 
 def run(program: str, *arguments: str, environment: dict[str, str] | None = None) -> str:
     """Run a program of the environment; return what it printed."""
-    done = subprocess.run(
+    result = subprocess.run(
         [str(install() / program), *arguments],
         capture_output=True,
         text=True,
@@ -51,5 +51,5 @@ def run(program: str, *arguments: str, environment: dict[str, str] | None = None
         check=False,
         env={**os.environ, **(environment or {})},
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout

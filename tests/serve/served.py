@@ -1,4 +1,4 @@
-"""What the test servers serve: a model that does as its last message says, an agent, a graph, a chain, embeddings."""
+"""Apps of the test servers: a model that does what its last message says, an agent, a graph, a chain, embeddings."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def answer(request: Any) -> Any:  # noqa: PLR0911, PLR0912, C901  one line per k
 
 
 def logprobs_of(options: Any) -> Any:
-    """Say how likely the words are, where that was asked for, as OpenAI's hosts do."""
+    """Return the log probabilities where they were requested, as OpenAI's hosts do."""
     if not options.get("logprobs"):
         return "nobody asked"
     top = [{"token": "Hi", "logprob": -0.1, "bytes": [72, 105]}] * (
@@ -109,14 +109,14 @@ def logprobs_of(options: Any) -> Any:
 
 
 def slow(text: str) -> Any:
-    """Say a word every 50 ms, for five seconds, or for a minute."""
+    """Yield a word every 50 ms, for five seconds, or for a minute."""
     for number in range(1_200 if "minute" in text else 100):
         yield f"{number} "
         yield Stall(0.05)
 
 
 class Talker(ScriptedChatModel):
-    """A scripted model that says all of what it used."""
+    """A scripted model that reports its full usage."""
 
     usage: Any = None
 
@@ -124,17 +124,17 @@ class Talker(ScriptedChatModel):
         """Leave marks where a slow answer begins, ends, and is cut off."""
         text = request.messages[-1].text if request.messages else ""
         name = text.split()[-1] if text.startswith("slow") else None
-        how = "cut"
+        ending = "cut"
         if name:
             mark(f"begin-{name}")
         try:
             async with aclosing(super()._events(request, run)) as events:
                 async for event in events:
                     yield event
-            how = "end"
+            ending = "end"
         finally:
             if name:
-                mark(f"{how}-{name}")
+                mark(f"{ending}-{name}")
 
 
 chat = Talker(script=answer, usage=USAGE, model="chat-1", retry_on_error=False)
@@ -142,7 +142,7 @@ priced = Talker(script=answer, usage=USAGE, model="priced-1", profile=PROFILE, r
 
 
 def agent_answer(request: Any) -> Any:
-    """Call tools as the last message of a person says, then tell what they said."""
+    """Call the tools that the last human message names, then return their results."""
     if not request.messages:
         return "Nobody said anything."
     last = request.messages[-1]
@@ -239,7 +239,7 @@ chain = ChatPromptTemplate([("human", "Tell me about {topic}.")]) | chat | StrOu
 
 
 def twice(number: Any) -> Any:
-    """Double a number; whatever else is a mistake of whoever sent it."""
+    """Double a number; anything else is a mistake of the caller."""
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise UsageError(f"a number is needed, not a {type(number).__name__}")
     return number * 2

@@ -161,17 +161,17 @@ def test_a_configuration_file_names_models_apps_and_settings(
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "error_text"),
     [
         ("[model]\n", "there is no 'model'"),
         ("[serve]\nprot = 1\n", "there is no 'prot'"),
         ("not toml", "not TOML"),
     ],
 )
-def test_a_wrong_configuration_says_where(tmp_path: Path, text: str, words: str) -> None:
+def test_a_wrong_configuration_says_where(tmp_path: Path, text: str, error_text: str) -> None:
     file = tmp_path / "serve.toml"
     file.write_text(text)
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(UsageError, match=error_text):
         read_config(file)
 
 

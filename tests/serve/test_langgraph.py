@@ -84,8 +84,8 @@ def test_reasoning_and_a_picture_in_runs(client: Any) -> None:
     message = next(part.data[0] for part in parts if part.event == "messages/complete")
     thoughts = [block["reasoning"] for block in message["content"] if block["type"] == "reasoning"]
     assert thoughts == ["First I think. Then I know."]
-    done = client.runs.wait(None, "agent", input=picture())
-    assert done["messages"][-1]["content"] == "I see image:image/png."
+    state = client.runs.wait(None, "agent", input=picture())
+    assert state["messages"][-1]["content"] == "I see image:image/png."
 
 
 def test_an_agent_asks_and_is_answered(client: Any) -> None:
@@ -95,8 +95,8 @@ def test_an_agent_asks_and_is_answered(client: Any) -> None:
     assert len(interrupt["value"]["action_requests"]) == 2
     assert client.threads.get(id)["status"] == "interrupted"
     answer = {"decisions": [{"type": "approve"}, {"type": "reject", "message": "no"}]}
-    done = client.runs.wait(id, "agent", command={"resume": answer})
-    assert done["messages"][-1]["content"] == "The tools said no, /tmp/a is gone."
+    state = client.runs.wait(id, "agent", command={"resume": answer})
+    assert state["messages"][-1]["content"] == "The tools said no, /tmp/a is gone."
 
 
 def test_errors_reach_the_client(client: Any) -> None:

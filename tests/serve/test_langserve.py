@@ -78,8 +78,8 @@ def test_what_is_seen_inside_can_be_filtered(server: ServeProcess) -> None:
     events = sse(httpx.post(f"{server.url}/chain/stream_events", json=body).text)
     names = {data["event"] for name, data in events if name == "data"}
     assert names == {"on_chat_model_start", "on_chat_model_stream", "on_chat_model_end"}
-    wrong = {"input": {"topic": "x"}, "include_types": [3]}
-    assert httpx.post(f"{server.url}/chain/stream_events", json=wrong).status_code == 400
+    wrong_body = {"input": {"topic": "x"}, "include_types": [3]}
+    assert httpx.post(f"{server.url}/chain/stream_events", json=wrong_body).status_code == 400
 
 
 def test_who_leaves_a_batch_ends_its_runs(server: ServeProcess) -> None:

@@ -38,17 +38,17 @@ async def read_stream(port: int, number: int) -> tuple[int, bool]:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_500_streams_are_held_at_once_and_all_end_whole(server: ServeProcess) -> None:
-    most = 0
+    highest = 0
 
     async def watch() -> None:
-        nonlocal most
+        nonlocal highest
         async with httpx.AsyncClient() as client:
             while True:
                 text = (await client.get(f"{server.url}/metrics", timeout=60)).text
                 line = next(
                     line for line in text.splitlines() if line.startswith("foldline_runs_live")
                 )
-                most = max(most, int(line.split()[1]))
+                highest = max(highest, int(line.split()[1]))
                 await asyncio.sleep(0.2)
 
     async def main() -> list[tuple[int, bool]]:
@@ -61,7 +61,7 @@ def test_500_streams_are_held_at_once_and_all_end_whole(server: ServeProcess) ->
 
     results = asyncio.run(main())
     assert set(results) == {(100, True)}
-    assert most > STREAMS * 0.9
+    assert highest > STREAMS * 0.9
 
 
 @pytest.mark.slow

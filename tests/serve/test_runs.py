@@ -77,10 +77,12 @@ def test_an_agent_asks_and_is_answered(server: ServeProcess) -> None:
     assert len(run["interrupts"][0]["payload"]["action_requests"]) == 2
     url = f"{server.url}/runs/{run['run_id']}/resume"
     answers = {"decisions": [{"type": "approve"}, {"type": "approve"}]}
-    done = httpx.post(url, json={"answers": answers, "wait": True}, timeout=30).json()
-    assert done["status"] == "success"
-    assert done["output"]["messages"][-1]["content"].startswith("The tools said /tmp/a is gone")
-    assert httpx.post(url.replace(run["run_id"], done["run_id"]), json={}).status_code == 409
+    run_result = httpx.post(url, json={"answers": answers, "wait": True}, timeout=30).json()
+    assert run_result["status"] == "success"
+    assert run_result["output"]["messages"][-1]["content"].startswith(
+        "The tools said /tmp/a is gone"
+    )
+    assert httpx.post(url.replace(run["run_id"], run_result["run_id"]), json={}).status_code == 409
 
 
 def test_runs_are_listed_and_deleted(server: ServeProcess) -> None:

@@ -25,7 +25,7 @@ def api_schema(server: ServeProcess) -> Any:
 
 
 def send(operation: Any, mode: GenerationMode, statuses: set[int]) -> None:
-    """Send requests of an operation, as the document says or just not."""
+    """Send valid and invalid requests of an operation."""
 
     @settings(
         max_examples=EXAMPLES[mode],

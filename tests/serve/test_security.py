@@ -1,4 +1,4 @@
-"""Keys, isolation of owners on every endpoint, limits of sizes, what is refused, what is never said."""
+"""Keys, isolation of owners on every endpoint, limits of sizes, refused requests, secrets that never show."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def headers(key: str) -> dict[str, str]:
 def test_nothing_answers_without_a_key(
     keyed: KeyedServer, method: str, path: str, body: Any
 ) -> None:
-    wrong = keyed.first[:-4] + "AAAA"
+    wrong_key = keyed.first[:-4] + "AAAA"
     for key_headers in (
         {},
-        headers(wrong),
+        headers(wrong_key),
         headers("fl_000000000000_" + "x" * 43),
         {"x-api-key": "no"},
     ):
@@ -373,7 +373,7 @@ def test_CVE_2026_42208_what_a_request_says_reaches_no_statement(
 
 
 def test_CVE_2026_42271_a_request_starts_no_command(server: ServeProcess, tmp_path: Path) -> None:
-    """What is sent names apps that are served, never modules, programs or servers to start."""
+    """A request may name served apps, never modules, programs or servers to start."""
     trace = tmp_path / "trace"
     command = f"touch {trace}"
     for path, body in (

@@ -1,4 +1,4 @@
-"""The table of docs/serve.md says what the tests show."""
+"""The table of docs/serve.md agrees with the tests."""
 
 from __future__ import annotations
 

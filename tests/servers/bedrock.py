@@ -42,7 +42,7 @@ def has_good_signature(method: str, url: str, headers: dict[str, str], body: byt
 
 
 class BedrockStub:
-    """A running stub; `answer` is what Converse says, `events` what ConverseStream says."""
+    """A running stub; `answer` is the body of Converse, `events` the stream of ConverseStream."""
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
         self._server = server
@@ -51,7 +51,7 @@ class BedrockStub:
         self.events: list[tuple[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
         self.frames = b""
-        """What InvokeModelWithResponseStream says, where the events as chunks are not meant."""
+        """The body of InvokeModelWithResponseStream, where it is not the events as chunks."""
         self.metadata: dict[str, Any] = {}
         """Path -> body, of the metadata services."""
 

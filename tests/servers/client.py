@@ -36,7 +36,7 @@ class SeenRequest:
     time: float
 
     def json(self) -> Any:
-        """Give the body, parsed."""
+        """Return the body, parsed."""
         return json.loads(self.body)
 
 
@@ -63,7 +63,7 @@ class FaultServer:
         """The same server on a second origin."""
         self.https_url = f"https://localhost:{ports['https']}"
         self.http2_url = f"https://localhost:{ports['http2']}"
-        """A port that speaks HTTP/2 only."""
+        """A port with HTTP/2 only."""
         self.socks_url = f"socks5://127.0.0.1:{ports['socks']}"
         """A SOCKS5 proxy."""
         self._lock = threading.Lock()
@@ -95,7 +95,7 @@ class FaultServer:
         self._tell(do="script", paths=paths, answers=[answer.to_json() for answer in answers])
 
     def requests(self, path: str | None = None) -> list[SeenRequest]:
-        """Give every request read so far, of one path or of all."""
+        """Return every request read so far, of one path or of all."""
         return [
             SeenRequest(**{**record, "body": base64.b64decode(record["body"])})
             for record in self._tell(do="seen", path=path)
@@ -110,7 +110,7 @@ class FaultServer:
         return dict(self._tell(do="used", paths=paths))
 
     def stats(self) -> dict[str, int]:
-        """Give `open` connections now, connections `opened` ever, requests `seen`, HTTP/2 `resets`."""
+        """Return `open` connections now, connections `opened` ever, requests `seen`, HTTP/2 `resets`."""
         return dict(self._tell(do="stats"))
 
     def open_connections(self) -> int:

@@ -1,4 +1,4 @@
-"""A model that says back what it is told, so that an answer which went astray is seen: two wires, both ways."""
+"""A model that returns its input, so that a misplaced answer is noticed: two wires, whole and streamed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def say_back(path: str, body: dict[str, Any]) -> tuple[str, bytes]:
-    """Give type and body of the answer to a request of chat completions or of Anthropic's messages."""
+    """Return type and body of the answer to a request of chat completions or of Anthropic's messages."""
     text = body["messages"][-1]["content"]
     text = text if isinstance(text, str) else text[0]["text"]
     speak = _anthropic if path.endswith("/messages") else _completions

@@ -259,7 +259,7 @@ class Tunnel(asyncio.Protocol):
 
 
 def builtin(request: dict[str, Any]) -> dict[str, Any]:
-    """What an untaught path answers: `/echo`, `/say/...` and `/ok`; anything else is a 404."""
+    """Return the answer of a path without a script: `/echo`, `/say/...` and `/ok`; anything else is a 404."""
     status, body = 404, b"no script for this path"
     headers = {}
     if request["path"].startswith("/echo"):

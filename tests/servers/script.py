@@ -1,4 +1,4 @@
-"""What the fault server is told to answer: values only, no I/O.
+"""Scripted answers of the fault server: values only, no I/O.
 
 An `Answer` is a status line, headers and a list of steps. A step sends bytes, waits, stalls for ever, waits for the
 gate to be opened, or ends the connection with a FIN or an RST. `answer.cut(n, "rst")` ends it after `n` bytes of the
@@ -41,7 +41,7 @@ class Answer:
     """A Content-Length to claim that is not the true one."""
 
     def cut(self, at: int, how: Cut = "fin") -> Answer:
-        """Give this answer ended after `at` bytes of its body."""
+        """Return this answer ended after `at` bytes of its body."""
         steps: list[Step] = []
         remaining = at
         for step in self.steps():
@@ -57,7 +57,7 @@ class Answer:
         return replace(self, body=[*steps, (how, None)], promise=self.promise or max(total, at + 1))
 
     def steps(self) -> list[Step]:
-        """Give the body as steps, pauses included."""
+        """Return the body as steps, pauses included."""
         if isinstance(self.body, bytes):
             return [(SEND, self.body)] if self.body else []
         steps: list[Step] = []
@@ -68,7 +68,7 @@ class Answer:
         return steps
 
     def to_json(self) -> dict[str, Any]:
-        """Give what travels to the server's process."""
+        """Return what travels to the server's process."""
         return {
             "status": self.status,
             "headers": dict(self.headers),

@@ -1,4 +1,4 @@
-"""A Google Cloud on this machine: it gives tokens for signed assertions, checks them, and answers as it is told."""
+"""A Google Cloud on this machine: it issues tokens for signed assertions, checks them, and gives scripted answers."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """Open a page; at the end nothing may have been said on the console, and nobody else been asked."""
+    """Open a page; at the end the console must be empty, and no other host requested."""
     pages: list[tuple[Any, list[str], str]] = []
 
     def open_it(studio: Studio, place: str = "", **options: Any) -> Any:

@@ -156,13 +156,13 @@ def test_the_playground_streams_and_its_runs_are_traced(studio: Any):
         assert (call["name"], call["args"]) == ("add", {"a": 1, "b": 2})
         result = client.post("/api/tools/add", json={"id": "c", "args": call["args"]}).json()
         assert result["message"]["blocks"] == [{"type": "text", "text": "3"}]
-        for wrong in (
+        for wrong_body in (
             {**body, "messages": []},
             {**body, "tools": ["rm"]},
             {**body, "parameters": {"base_url": "http://evil.example"}},
             {**body, "parameters": {"api_key": "x"}},
         ):
-            assert client.post("/api/chat", json=wrong).status_code == 400
+            assert client.post("/api/chat", json=wrong_body).status_code == 400
         assert client.post("/api/tools/none", json={}).status_code == 404
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
@@ -211,9 +211,9 @@ def test_the_playground_is_saved_as_a_file_that_runs(studio: Any, tmp_path: Path
         "m.init_chat_model = lambda name, **options: ScriptedChatModel(script=['fine'])\n"
     )
     program = stub + code + ("\ntest_the_answer()\n" if form == "pytest" else "")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == ("fine\n" if form == "python" else "")
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == ("fine\n" if form == "python" else "")
 
 
 def test_conversations_are_listed_shown_and_deleted(studio: Any):

@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[2]
 def test_the_page_is_what_its_sources_say():
     if shutil.which("npm") is None:
         pytest.skip("node and npm are not installed here (scripts/servers installs them)")
-    done = subprocess.run(
+    result = subprocess.run(
         [ROOT / "scripts" / "studio", "--check"], cwd=ROOT, capture_output=True, text=True
     )
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_the_lock_names_no_registry():

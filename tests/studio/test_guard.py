@@ -166,7 +166,7 @@ def test_the_page_is_small_and_carries_its_licences():
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1"])
 def test_another_address_needs_a_key_of_your_own(host: str):
     env = {name: value for name, value in os.environ.items() if name != "FOLDLINE_STUDIO_KEY"}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "foldline.cli", "studio", "--no-open", "--host", host],
         env=env,
         capture_output=True,
@@ -174,8 +174,8 @@ def test_another_address_needs_a_key_of_your_own(host: str):
         timeout=60,
     )
 
-    assert done.returncode == 2
-    assert "FOLDLINE_STUDIO_KEY" in done.stderr
+    assert result.returncode == 2
+    assert "FOLDLINE_STUDIO_KEY" in result.stderr
 
 
 @pytest.mark.slow

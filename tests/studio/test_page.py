@@ -466,7 +466,7 @@ def test_without_a_token_the_browser_gets_nothing(studio: Any, chromium: Any):
 def write_many(path: Path, count: int, size: int = 60) -> None:
     """Write model calls into a trace file, as the tracer writes them."""
     now = time.time()
-    words = "lorem ipsum dolor sit amet " * (size // 27 + 1)
+    text = "lorem ipsum dolor sit amet " * (size // 27 + 1)
     connection = connect(path)
     connection.execute("BEGIN")
 
@@ -479,8 +479,8 @@ def write_many(path: Path, count: int, size: int = 60) -> None:
             "end_time": start + 1.5, "first_token_time": start + 0.3, "provider": "openai",
             "model": f"model-{number % 5}",
             "input_tokens": 100, "output_tokens": 20, "total_tokens": 120, "cost": 0.001,
-            "question": f"question {number}", "answer": words[:60], "extra": "{}",
-            "inputs": '{"messages": [[]]}', "outputs": '{"generations": [[{"text": "' + words[:size] + '"}]]}',
+            "question": f"question {number}", "answer": text[:60], "extra": "{}",
+            "inputs": '{"messages": [[]]}', "outputs": '{"generations": [[{"text": "' + text[:size] + '"}]]}',
         }  # fmt: skip
         return tuple(map(values.get, COLUMNS))
 

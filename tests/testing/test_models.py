@@ -1,4 +1,4 @@
-"""The scripted model says what its script says, sync and async."""
+"""The scripted model answers as its script says, sync and async."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def test_a_turn_of_an_unknown_type_is_refused_with_what_to_write(call):
 
 
 def test_a_stall_waits(call):
-    begin = time.monotonic()
+    start = time.monotonic()
 
     assert call.invoke(ScriptedChatModel(script=[["a", Stall(0.05), "b"]]), "x").text == "ab"
-    assert time.monotonic() - begin >= 0.05
+    assert time.monotonic() - start >= 0.05
 
 
 def test_a_stall_can_be_cancelled():

@@ -1,4 +1,4 @@
-"""Recording and replaying: what is kept, what is struck out, and what a wrong request is told."""
+"""Recording and replaying: what is recorded, what is redacted, and the error for a wrong request."""
 
 from __future__ import annotations
 

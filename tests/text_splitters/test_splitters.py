@@ -107,11 +107,11 @@ def test_a_separator_may_be_a_regular_expression():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"chunk_size": 0}, {"chunk_overlap": -1}, {"chunk_size": 5, "chunk_overlap": 6}]
+    "options", [{"chunk_size": 0}, {"chunk_overlap": -1}, {"chunk_size": 5, "chunk_overlap": 6}]
 )
-def test_sizes_that_cannot_be_are_refused(wrong):
+def test_sizes_that_cannot_be_are_refused(options):
     with pytest.raises(UsageError, match="chunk_"):
-        RecursiveCharacterTextSplitter(**wrong)
+        RecursiveCharacterTextSplitter(**options)
 
 
 def test_documents_are_cut_with_copies_of_their_metadata(call):
@@ -281,9 +281,9 @@ def test_the_time_is_proportional_to_the_text():
     )
 
     def seconds(text):
-        begin = time.process_time()
+        start = time.process_time()
         splitter.create_documents([text])
-        return time.process_time() - begin
+        return time.process_time() - start
 
     for part in ("word " * 20 + "\n\n", "x" * 102):
         small, large = part * 1000, part * 8000

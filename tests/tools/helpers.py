@@ -1,4 +1,4 @@
-"""What the tests of tools share: a tool, a call of it, and a handler that writes down what it hears."""
+"""Shared by the tests of tools: a tool, a call of it, and a handler that records its calls."""
 
 from __future__ import annotations
 

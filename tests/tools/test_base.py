@@ -198,9 +198,9 @@ def test_a_json_schema_is_checked_too(call):
     count_tool = StructuredTool(name="c", description="d", args_schema=schema, func=lambda n: n)
 
     assert call.invoke(count_tool, {"n": 3}) == 3
-    for wrong in ({"n": 0}, {"n": "3"}, {}, {"n": 1, "m": 2}):
+    for arguments in ({"n": 0}, {"n": "3"}, {}, {"n": 1, "m": 2}):
         with pytest.raises(ValidationError):
-            call.invoke(count_tool, wrong)
+            call.invoke(count_tool, arguments)
     with pytest.raises(UsageError, match="pass a dict, not a string"):
         call.invoke(count_tool, "3")
 
@@ -321,7 +321,7 @@ def test_F_U10_a_tool_that_hangs_is_given_up(call):
         """Hang."""
         stop.wait(10)
 
-    begin = time.perf_counter()
+    start = time.perf_counter()
     try:
         with pytest.raises(ToolTimeoutError, match=r"hang took longer than its 0\.05 s"):
             call.invoke(hang, {})
@@ -329,7 +329,7 @@ def test_F_U10_a_tool_that_hangs_is_given_up(call):
         message = call.invoke(forgiving, calling("hang"))
     finally:
         stop.set()
-    assert time.perf_counter() - begin < 5
+    assert time.perf_counter() - start < 5
     assert message.status == "error"
 
 
@@ -405,22 +405,22 @@ def test_what_is_no_pair_says_what_is_expected(call, output):
 
 
 def test_a_copy_and_a_changed_tool_forget_what_was_worked_out(call):
-    words = Words()
-    assert call.invoke(words, "a") == "a a"
+    words_tool = Words()
+    assert call.invoke(words_tool, "a") == "a a"
 
     class Shorter(BaseModel):
         word: str
         times: int = 1
 
     for other in (
-        copy.copy(words),
-        copy.deepcopy(words),
-        words.model_copy(),
-        pickle.loads(pickle.dumps(words)),
+        copy.copy(words_tool),
+        copy.deepcopy(words_tool),
+        words_tool.model_copy(),
+        pickle.loads(pickle.dumps(words_tool)),
     ):
         other.args_schema = Shorter
         assert call.invoke(other, "a") == "a"
-    assert call.invoke(words, "a") == "a a"
+    assert call.invoke(words_tool, "a") == "a a"
 
 
 def test_a_tool_dumps_its_schema_as_json():

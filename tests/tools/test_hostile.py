@@ -1,4 +1,4 @@
-"""Whatever a model says: a tool runs with valid arguments, or it does not run and the error is one of two."""
+"""Any arguments of a model: a tool runs with valid ones, or it does not run and the error is one of two."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_tool_runs_with_valid_arguments_or_not_at_all(checked_tool, args):
 
 
 def attempt(run: Any) -> Any:
-    """Give the result, or the error if it is one of the two."""
+    """Return the result, or the error if it is one of the two."""
     try:
         return run()
     except (ValidationError, UsageError) as error:

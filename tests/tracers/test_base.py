@@ -282,28 +282,28 @@ def build(plan: Any) -> Runnable[Any, Any]:
     return chain
 
 
-async def perform_awaited(runnable: Any, how: str, config: Any) -> None:
-    if how == "invoke":
+async def perform_awaited(runnable: Any, method: str, config: Any) -> None:
+    if method == "invoke":
         await runnable.ainvoke(1, config)
-    elif how == "batch":
+    elif method == "batch":
         await runnable.abatch([1, 2], config)
     else:
         stream = runnable.astream(1, config)
         async for _ in stream:
-            if how == "leave":
+            if method == "leave":
                 break
         await stream.aclose()
 
 
-def perform(runnable: Any, how: str, config: Any) -> None:
-    if how == "invoke":
+def perform(runnable: Any, method: str, config: Any) -> None:
+    if method == "invoke":
         runnable.invoke(1, config)
-    elif how == "batch":
+    elif method == "batch":
         runnable.batch([1, 2], config)
     else:
         stream = runnable.stream(1, config)
         for _ in stream:
-            if how == "leave":
+            if method == "leave":
                 break
         stream.close()
 

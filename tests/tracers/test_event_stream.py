@@ -1,4 +1,4 @@
-"""What `astream_events` and `astream_log` give, held against what langchain-core 1.7.2 gave for the same programs.
+"""Output of `astream_events` and `astream_log`, compared with langchain-core 1.7.2 for the same programs.
 
 Two differences of foldline's models are written into the comparison: a stream ends with an empty chunk (as LangChain's
 own providers' streams do, not its fake ones), and the end of a streamed run says the whole message, not a chunk.

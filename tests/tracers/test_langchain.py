@@ -72,7 +72,7 @@ class LangSmith:
         return Client(self.url, api_key="ls-key")
 
     def runs(self) -> dict[str, dict[str, Any]]:
-        """What is known of each run, by its name: its start, and its end over it."""
+        """Return the fields of each run by its name: those of its start, updated by its end."""
         runs_by_id: dict[str, dict[str, Any]] = {}
         for part in (*self.posts, *self.patches):
             runs_by_id.setdefault(part["id"], {}).update(
@@ -228,11 +228,11 @@ def test_without_the_extra_the_switch_says_what_to_install():
     """)
     environment = {"LANGSMITH_TRACING": "true", "PATH": ""}
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
     )
 
-    assert done.stdout.splitlines() == [
+    assert result.stdout.splitlines() == [
         "2",
         "2",
         "['LANGSMITH_TRACING=true, but no run is traced: LangSmith is not installed: "

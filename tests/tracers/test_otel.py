@@ -68,7 +68,7 @@ def answer() -> LLMResult:
 
 
 def talk(tracer: OpenTelemetryTracer, **kwargs: Any) -> None:
-    """One streamed call of a chat model, as its handlers hear it."""
+    """The handler calls of one streamed call of a chat model."""
     run_id = uuid4()
     messages = [
         SystemMessage("be brief"),
@@ -242,12 +242,12 @@ def test_a_missing_extra_says_the_command():
         "except ImportError as error:\n"
         "    print(type(error).__name__, error)\n"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
 
     assert (
-        done.stdout
+        result.stdout
         == 'MissingExtraError OpenTelemetry is not installed: pip install "foldline[otel]"\n'
     )
 
@@ -304,11 +304,11 @@ def test_cost_and_scores_are_exported(spans: Spans):
     tracer.on_llm_end(LLMResult(generations=[[ChatGeneration(message=message)]]), run_id=run_id)
     tracer.add_score(run_id, "late", 1, comment="right")
 
-    span, late = spans["chat"], spans["gen_ai.evaluation.result"]
+    span, evaluation_span = spans["chat"], spans["gen_ai.evaluation.result"]
     assert span.attributes["foldline.usage.cost"] == pytest.approx(0.15)
     assert span.events[0].attributes["gen_ai.evaluation.name"] == "early"
-    assert late.parent.span_id == span.context.span_id
-    assert dict(late.attributes) == {
+    assert evaluation_span.parent.span_id == span.context.span_id
+    assert dict(evaluation_span.attributes) == {
         "gen_ai.evaluation.name": "late",
         "gen_ai.evaluation.score.value": 1.0,
         "gen_ai.evaluation.explanation": "right",

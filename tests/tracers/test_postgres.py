@@ -1,4 +1,4 @@
-"""What only PostgreSQL has: URLs with passwords, many machines, servers that are gone, roles that may only read."""
+"""PostgreSQL only: URLs with passwords, many machines, servers that are down, read-only roles."""
 
 from __future__ import annotations
 
@@ -93,9 +93,11 @@ def test_programs_on_many_machines_write_at_once(postgres_url: str):
 
 def test_a_variable_traces_into_a_database(postgres_url: str):
     env = {**os.environ, "FOLDLINE_TRACES": postgres_url}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True
+    )
 
-    assert (done.stdout, done.stderr) == ("2\n", "")
+    assert (result.stdout, result.stderr) == ("2\n", "")
     assert [run.name for run in TraceStore(postgres_url).recent()] == ["add"]
 
 
@@ -130,11 +132,13 @@ def test_a_database_that_is_not_there_is_an_error_without_its_password(tmp_path:
     ) as excinfo:
         PostgresTracer(GONE)
     env = {**os.environ, "FOLDLINE_TRACES": GONE}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True
+    )
 
-    assert done.stdout == "2\n"
-    assert "FOLDLINE_TRACES is set, but no run is traced" in done.stderr
-    text = f"{excinfo.value} {TraceStore(GONE)!r} {done.stderr} {place_name(GONE)}"
+    assert result.stdout == "2\n"
+    assert "FOLDLINE_TRACES is set, but no run is traced" in result.stderr
+    text = f"{excinfo.value} {TraceStore(GONE)!r} {result.stderr} {place_name(GONE)}"
     assert "secret" not in text
     with pytest.raises(UsageError, match=r"PostgresTracer\('postgresql://ada@127"):
         SQLiteTracer(GONE)
@@ -208,12 +212,12 @@ def test_a_forked_child_writes_on_a_connection_of_its_own(postgres_url: str):
         "else: os._exit(0)\n"
         "print(tracer.dropped)\n"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program, postgres_url],
         capture_output=True,
         text=True,
     )
 
-    assert (done.stdout, done.stderr) == ("0\n", "")
+    assert (result.stdout, result.stderr) == ("0\n", "")
     questions = {run.inputs["input"] for run in TraceStore(postgres_url).recent()}
     assert questions == {"parent", "child", "after"}

@@ -391,9 +391,9 @@ def test_a_forked_child_writes_with_a_connection_of_its_own(path: Path):
         "if child: sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
         "os._exit(0)\n"
     )
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program, str(path)], timeout=50)
+    result = subprocess.run([sys.executable, "-W", "ignore", "-c", program, str(path)], timeout=50)
 
-    assert done.returncode == 0
+    assert result.returncode == 0
     assert len(TraceStore(path).recent()) == 3
 
 

@@ -228,9 +228,11 @@ print(RunnableLambda(lambda x: x + 1, name="add").invoke(1))
 def test_a_variable_turns_tracing_on(tmp_path: Path, value: str, file: str | None):
     location = str(tmp_path / value) if "/" in value else value
     env = {**os.environ, "FOLDLINE_DATA_DIR": str(tmp_path), "FOLDLINE_TRACES": location}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True
+    )
 
-    assert (done.stdout, done.stderr) == ("2\n", "")
+    assert (result.stdout, result.stderr) == ("2\n", "")
     if file is None:
         assert list(tmp_path.iterdir()) == []
     else:
@@ -240,10 +242,12 @@ def test_a_variable_turns_tracing_on(tmp_path: Path, value: str, file: str | Non
 def test_a_file_that_cannot_be_written_is_told_and_the_program_goes_on(tmp_path: Path):
     (tmp_path / "notes.txt").write_text("hello " * 1000)
     env = {**os.environ, "FOLDLINE_TRACES": str(tmp_path / "notes.txt")}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True
+    )
 
-    assert done.stdout == "2\n"
-    assert "FOLDLINE_TRACES is set, but no run is traced" in done.stderr
+    assert result.stdout == "2\n"
+    assert "FOLDLINE_TRACES is set, but no run is traced" in result.stderr
 
 
 def test_tracing_is_enabled_and_disabled(call: Any, path: Path):

@@ -1,4 +1,4 @@
-"""What is refused before anything is sent (F-H10), and what a repr never shows."""
+"""Requests refused before anything is sent (F-H10), and secrets that a repr never shows."""
 
 from __future__ import annotations
 

@@ -53,11 +53,11 @@ def test_a_model_that_is_dropped_leaves_no_socket(fault_server: Any, way, http2)
     end = {"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     fault_server.script("/v1/chat/completions", sse_answer([*texts, end], done="[DONE]"))
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-X", "dev", "-c", PROGRAM, f"{fault_server.url}/v1", way, http2],
         check=False, capture_output=True, text=True,
     )  # fmt: skip
 
-    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+    assert (result.returncode, result.stdout) == (0, "[]\n"), result.stderr
     if way == "dropped":
-        assert int(done.stderr.split()[-1]) >= 19
+        assert int(result.stderr.split()[-1]) >= 19

@@ -90,7 +90,7 @@ def test_a_blocking_call_inside_a_running_loop(
     assert asyncio.run(notebook_cell()) == "hi there"
 
 
-def in_child(kind: str, url: str, number: int, wrong: multiprocessing.Value) -> None:  # type: ignore[valid-type]
+def in_child(kind: str, url: str, number: int, errors: multiprocessing.Value) -> None:  # type: ignore[valid-type]
     transport = TRANSPORTS[kind]
     for turn in range(25):
         text = f"{number}-{turn}"
@@ -102,8 +102,8 @@ def in_child(kind: str, url: str, number: int, wrong: multiprocessing.Value) -> 
             print(repr(error), file=sys.stderr)
             same = False
         if not same:
-            with wrong.get_lock():
-                wrong.value += 1
+            with errors.get_lock():
+                errors.value += 1
 
 
 TRANSPORTS: dict[str, Transport] = {}
@@ -118,16 +118,16 @@ def test_F_C05_a_forked_child_gets_right_answers(
     assert asyncio.run(echo(transport, fault_server.url, "parent", blocking=False)) == "parent"
     TRANSPORTS["it"] = transport
     forks = multiprocessing.get_context("fork")
-    wrong = forks.Value("i", 0)
+    errors = forks.Value("i", 0)
     children = [
-        forks.Process(target=in_child, args=("it", fault_server.url, n, wrong)) for n in range(4)
+        forks.Process(target=in_child, args=("it", fault_server.url, n, errors)) for n in range(4)
     ]
     for child in children:
         child.start()
     for child in children:
         child.join(20)
     assert [child.exitcode for child in children] == [0] * 4
-    assert wrong.value == 0
+    assert errors.value == 0
     assert drive(echo(transport, fault_server.url, "again", blocking=True)) == "again"
     assert fault_server.hits("/echo") == 103
 

@@ -1,4 +1,4 @@
-"""What every transport must do, replay included, sync and async."""
+"""The contract of every transport, replay included, sync and async."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the environment says is obeyed by default: proxies, exemptions from them, certificates (F-H09)."""
+"""Environment variables are obeyed by default: proxies, exemptions from them, certificates (F-H09)."""
 
 from __future__ import annotations
 

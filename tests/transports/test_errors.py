@@ -126,7 +126,7 @@ ECHOES = {
 
 
 def everything_shown(error: BaseException) -> str:
-    """What a log or a debugger shows of an error and of all that led to it."""
+    """Return the text that a log or a debugger shows of an error and its causes."""
     return "\n".join(
         [
             *traceback.format_exception(error),
@@ -144,17 +144,17 @@ def chain_of(error: BaseException | None) -> Iterator[BaseException]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ECHOES)
-@pytest.mark.parametrize("where", ["header", "option", "query"])
+@pytest.mark.parametrize("source", ["header", "option", "query"])
 def test_F_Y11_the_key_is_masked_in_malformed_http(
-    live: Make, blocking: bool, fault_server: FaultServer, shape: str, where: str
+    live: Make, blocking: bool, fault_server: FaultServer, shape: str, source: str
 ) -> None:
     echo = ECHOES[shape] % KEY.encode()
     url = fault_server.script("/a", Answer([echo, ("fin", None)], framing="raw"))
     headers = {"Authorization": f"Bearer {KEY}"}
-    options = HttpOptions(headers=headers if where == "option" else {})
+    options = HttpOptions(headers=headers if source == "option" else {})
     _, error = Caller(live(options), blocking=blocking).stream(
-        f"{url}?key={KEY}" if where == "query" else url,
-        headers=headers if where == "header" else {},
+        f"{url}?key={KEY}" if source == "query" else url,
+        headers=headers if source == "header" else {},
         timeouts=QUICK,
     )
     if error is None:

@@ -168,8 +168,8 @@ def test_F_C03_cancelled_after_any_number_of_steps_the_pool_still_works(
                 await asyncio.sleep(0)
             was_done = task.done()
             task.cancel()
-            done, _ = await asyncio.wait([task], timeout=2)
-            lost_count += not done or (not was_done and not task.cancelled())
+            finished, _ = await asyncio.wait([task], timeout=2)
+            lost_count += not finished or (not was_done and not task.cancelled())
             assert await read() == b"abc"
         assert lost_count == 0
         assert len(asyncio.all_tasks()) == 1

@@ -1,4 +1,4 @@
-"""A name that goes away warns whoever uses it, with what to use instead."""
+"""A deprecated name warns its user, and names what to use instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is told of a function; `langchain_functions.json` holds what langchain-core 1.7.2 says of the same.
+"""Descriptions of functions for a model; `langchain_functions.json` holds those of langchain-core 1.7.2.
 
 Where foldline differs on purpose, a test of its own says so.
 """

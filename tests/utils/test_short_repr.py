@@ -1,4 +1,4 @@
-"""The `repr` of a public object is short, says what it is, and hides what may be secret."""
+"""The `repr` of a public object is short, names its class, and hides what may be secret."""
 
 import importlib
 import inspect

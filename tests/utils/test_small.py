@@ -156,9 +156,9 @@ def test_exactly_one_of_a_group():
         return a or b
 
     assert act(a=1) == 1
-    for wrong in ({}, {"a": 1, "b": 2}):
+    for arguments in ({}, {"a": 1, "b": 2}):
         with pytest.raises(UsageError, match="exactly one of a, b"):
-            act(**wrong)
+            act(**arguments)
 
 
 def test_a_missing_module_says_how_to_install_it():

@@ -48,7 +48,7 @@ def test_one_letter_left_out_is_always_found(name: str, data: Any):
 
 
 def openai() -> ChatOpenAI:
-    """A model that nobody serves: a call of it warns, and then fails."""
+    """A model without a server: a call of it warns, and then fails."""
     return ChatOpenAI(model="m", api_key="k", base_url="http://127.0.0.1:1/v1", max_retries=0)
 
 
@@ -133,11 +133,11 @@ def test_a_warning_names_the_line_of_the_program(tmp_path: Any):
         "from foldline.runnables import RunnableLambda\n\nRunnableLambda(str).invoke(1, {'tag': ['a']})\n"
     )
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(program)], capture_output=True, text=True, check=True
     )
 
     assert (
         "app.py:3: UserWarning: 'tag' is not a key of a config (did you mean 'tags'?)"
-        in done.stderr
+        in result.stderr
     )

@@ -1,4 +1,4 @@
-"""What every store of foldline does the same, in memory, in SQLite, in PostgreSQL with pgvector and without."""
+"""Behaviour of every vector store: in memory, in SQLite, in PostgreSQL with pgvector and without."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_filters_by_function_look_further_until_there_are_k(store, call):
 
 def test_a_filter_that_is_none_is_refused(store, call):
     call.run(store, "add_texts", ["1 0"])
-    for wrong, error_text in [
+    for condition, error_text in [
         ({"a": {"$near": 1}}, r"'\$near'"),
         ({"$nor": []}, r"'\$nor'"),
         ({"$or": {"a": 1}}, "list of filters"),
@@ -211,7 +211,7 @@ def test_a_filter_that_is_none_is_refused(store, call):
         ([("a", 1)], "not list"),
     ]:
         with pytest.raises(UsageError, match=error_text):
-            call.run(store, "similarity_search", "1 0", filter=wrong)
+            call.run(store, "similarity_search", "1 0", filter=condition)
 
 
 HOSTILE = [

@@ -181,9 +181,11 @@ try:
 except ImportError as error:
     print(type(error).__name__, error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("MissingExtraError")
-    assert 'pip install "foldline[vectors]"' in done.stdout
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.startswith("MissingExtraError")
+    assert 'pip install "foldline[vectors]"' in result.stdout
 
 
 def test_importing_the_stores_does_not_load_numpy():

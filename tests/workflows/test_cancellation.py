@@ -148,10 +148,12 @@ class Agent(Program):
     async def kept(self) -> list[int]:
         state = await self.agent.aget_state(THREAD)
         messages = state.values.get("messages", [])
-        done = [int(message.text) for message in messages if isinstance(message, ToolMessage)]
+        finished_numbers = [
+            int(message.text) for message in messages if isinstance(message, ToolMessage)
+        ]
         bodies = [json.loads(entry.body) for entry in self.saver.read("1", "")]
         alone = [int(body["call_id"][1:]) for body in bodies if body["kind"] == "tool"]
-        return [*done, *(number for number in alone if number not in done)]
+        return [*finished_numbers, *(number for number in alone if number not in finished_numbers)]
 
 
 @pytest.mark.slow

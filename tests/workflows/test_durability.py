@@ -66,8 +66,8 @@ def make_program(kind, saver, work):
         return work(number)
 
     def turn(request):
-        done = sum(message.type == "tool" for message in request.messages)
-        return "Done." if done == 3 else [Call("work", {"number": done}, id=f"c{done}")]
+        count = sum(message.type == "tool" for message in request.messages)
+        return "Done." if count == 3 else [Call("work", {"number": count}, id=f"c{count}")]
 
     return create_agent(ScriptedChatModel(script=turn), [use], checkpointer=saver), "go"
 
@@ -77,10 +77,10 @@ def make_program(kind, saver, work):
 def test_async_writes_beside_the_next_step_and_all_is_there_at_the_end(
     call, tmp_path, kind, no_leaks
 ):
-    saver, done = Slow(tmp_path / "1.db"), []
+    saver, numbers = Slow(tmp_path / "1.db"), []
 
     def work(number: int) -> int:
-        done.append(number)
+        numbers.append(number)
         if number == 2:
             saver.gate.set()  # nothing was written before
         return number
@@ -90,7 +90,7 @@ def test_async_writes_beside_the_next_step_and_all_is_there_at_the_end(
     call.invoke(program, value, ONE, durability="async")
 
     assert all(saver.was_open)
-    assert done == [0, 1, 2]
+    assert numbers == [0, 1, 2]
     same, _ = make_program(kind, saver, work)
     if kind == "flow":
         assert call.run(same.thread("1"), "state").value == [0, 1, 2]
@@ -103,11 +103,11 @@ def test_async_writes_beside_the_next_step_and_all_is_there_at_the_end(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_could_not_be_written_behind_a_run_ends_it(call, tmp_path, kind):
-    saver, done = Slow(tmp_path / "1.db"), []
+    saver, numbers = Slow(tmp_path / "1.db"), []
     saver.gate.set()
 
     def work(number: int) -> int:
-        done.append(number)
+        numbers.append(number)
         saver.is_full = True
         return number
 
@@ -115,7 +115,7 @@ def test_what_could_not_be_written_behind_a_run_ends_it(call, tmp_path, kind):
     with pytest.raises(StoreError, match="the disk is full"):
         call.invoke(program, value, ONE, durability="async")
 
-    assert done[0] == 0
+    assert numbers[0] == 0
     saver.close()
 
 

@@ -199,17 +199,17 @@ class Engine:
         self.kind = kind
         self.folder = folder
 
-    def run(self, how: str, dies: str = "") -> str:
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", self.program, str(self.log), dies, how],
+    def run(self, mode: str, dies: str = "") -> str:
+        result = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", self.program, str(self.log), dies, mode],
             capture_output=True, text=True, check=False, timeout=90, cwd=self.folder,
             env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         )  # fmt: skip
         if dies:
-            assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
+            assert result.returncode == -signal.SIGKILL, result.stderr[-3000:]
         else:
-            assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout.strip()
+            assert result.returncode == 0, result.stderr[-3000:]
+        return result.stdout.strip()
 
     @property
     def noted(self) -> list[str]:
@@ -227,23 +227,23 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["agent", "async agent"])
-def test_an_agent_killed_in_a_tool_goes_on_and_repeats_no_finished_step(engine, how):
-    engine.run(how, dies="ship")
+@pytest.mark.parametrize("mode", ["agent", "async agent"])
+def test_an_agent_killed_in_a_tool_goes_on_and_repeats_no_finished_step(engine, mode):
+    engine.run(mode, dies="ship")
     assert engine.noted == ["model 0", "charge 5", "model 1", "ship"]
 
-    assert engine.run(how) == ANSWER
+    assert engine.run(mode) == ANSWER
 
     assert engine.noted == ["model 0", "charge 5", "model 1", "ship", "ship", "model 2"]
-    assert engine.run(how) == ANSWER
+    assert engine.run(mode) == ANSWER
     assert len(engine.noted) == 6
 
 
 @pytest.mark.slow
 def test_a_flow_killed_in_a_step_goes_on(engine):
-    how = "async flow" if engine.kind == "temporal" else "flow"
-    engine.run(how, dies="double 8")
-    assert engine.run(how) == "[6, 14, 16]"
+    mode = "async flow" if engine.kind == "temporal" else "flow"
+    engine.run(mode, dies="double 8")
+    assert engine.run(mode) == "[6, 14, 16]"
     assert engine.noted == ["double 3", "double 7", "double 8", "double 8"]
 
 

@@ -227,7 +227,7 @@ def test_a_full_disk_stops_the_flow_and_nothing_is_torn():
 
 
 @pytest.mark.parametrize(
-    ("body", "why"),
+    ("body", "error_text"),
     [
         ("{", "damaged"),
         ("[]", "no version"),
@@ -237,7 +237,7 @@ def test_a_full_disk_stops_the_flow_and_nothing_is_torn():
         (json.dumps({"v": 1, "kind": "stop", "at": "", "interrupts": 5}), "damaged"),
     ],
 )
-def test_a_damaged_journal_is_a_typed_error(body, why):
+def test_a_damaged_journal_is_a_typed_error(body, error_text):
     saver = InMemorySaver()
 
     @workflow(checkpointer=saver)
@@ -248,7 +248,7 @@ def test_a_damaged_journal_is_a_typed_error(body, why):
     last = saver.read("1", "")[-1].id
     saver.append("1", "", [Entry("bad", last, body)], after=last)
 
-    with pytest.raises(SchemaError, match=why):
+    with pytest.raises(SchemaError, match=error_text):
         flow.thread("1")("x")
 
 
@@ -295,12 +295,14 @@ def test_a_cancelled_flow_loses_nothing_and_leaves_nothing_behind(tmp_path, no_l
                     break
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            done = [int(place.rpartition("#")[2]) for place in (await thread.astate()).steps]
+            finished_numbers = [
+                int(place.rpartition("#")[2]) for place in (await thread.astate()).steps
+            ]
             count = len(effects)
             result = await thread(3) if not task.done() or task.cancelled() else task.result()
             assert result == 15
             repeated = effects[count:]
-            assert not set(done) & set(repeated), "an acknowledged step ran again"
+            assert not set(finished_numbers) & set(repeated), "an acknowledged step ran again"
             # What had run before the cancellation was kept: nothing that ran is lost.
             assert sorted(set(effects)) == list(range(6))
             assert len(effects) == 6
@@ -352,7 +354,7 @@ def test_a_thread_of_a_thousand_steps_goes_on_in_a_tenth_of_a_second(tmp_path):
         workflow(checkpointer=quick)(body).thread("1")(1000)
     saver.append("1", "", quick.read("1", ""), after=None)
     flow = workflow(checkpointer=saver)(body)
-    begin = time.process_time()
+    start = time.process_time()
     assert flow.thread("1").resume(0) == 499500
-    assert time.process_time() - begin < 0.1 * 3, "three times the target, for a busy machine"
+    assert time.process_time() - start < 0.1 * 3, "three times the target, for a busy machine"
     assert len(calls) == 1000

@@ -72,7 +72,7 @@ def test_an_agent_inside_a_flow_asks_through_the_flow(saver, has_own_saver, is_s
         "tool",
         "tool",
         "model",
-    ]  # what asks is called again, the model is not
+    ]  # the node that asks is called again, the model is not
 
 
 def test_an_agent_that_a_flow_called_is_not_asked_again_when_the_flow_goes_on(saver):

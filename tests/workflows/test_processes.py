@@ -156,10 +156,10 @@ def test_a_file_that_cannot_grow_stops_the_run_and_it_goes_on_later(tmp_path, ki
     finish(tmp_path, start(tmp_path, kind, "begin", "a"), names="a")
     (output,) = finish(tmp_path, start(tmp_path, kind, "limited", "b"), names="b")
     assert output.startswith("store"), output
-    done = effects(tmp_path)
-    assert 0 < len(done) < 20
+    finished = effects(tmp_path)
+    assert 0 < len(finished) < 20
 
     (output,) = finish(tmp_path, start(tmp_path, kind, "carry-on", "c"), names="c")
     assert output == "done"
     # The step whose result could not be written ran again; no other one did.
-    assert effects(tmp_path) == [*done, *range(done[-1], 20)]
+    assert effects(tmp_path) == [*finished, *range(finished[-1], 20)]

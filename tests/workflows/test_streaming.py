@@ -1,4 +1,4 @@
-"""What a flow streams: every mode, with a checkpointer and without."""
+"""Streams of a flow: every mode, with a checkpointer and without."""
 
 from __future__ import annotations
 

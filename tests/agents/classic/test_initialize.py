@@ -133,9 +133,9 @@ def test_a_conversation_is_remembered(call: Any):
 def test_the_words_of_a_prompt_can_be_replaced():
     recorder = Recorder()
     model = FakeListLLM(responses=["Final Answer: HI!"])
-    words = {"prefix": "PREFIX", "suffix": "SUFFIX {input} {agent_scratchpad}"}
+    agent_kwargs = {"prefix": "PREFIX", "suffix": "SUFFIX {input} {agent_scratchpad}"}
 
-    initialize_agent([shout], model, agent_kwargs=words).run("x", callbacks=[recorder])
+    initialize_agent([shout], model, agent_kwargs=agent_kwargs).run("x", callbacks=[recorder])
 
     assert recorder.prompts[0].startswith("PREFIX")
     assert "SUFFIX x" in recorder.prompts[0]
@@ -144,12 +144,12 @@ def test_the_words_of_a_prompt_can_be_replaced():
 def test_messages_can_stand_before_the_question():
     recorder = Recorder()
     model = ScriptedChatModel(script=["HI!"])
-    words = {
+    agent_kwargs = {
         "system_message": SystemMessage("SYSTEM"),
         "extra_prompt_messages": [MessagesPlaceholder("chat_history")],
     }
     kind = AgentType.OPENAI_MULTI_FUNCTIONS
-    executor = initialize_agent([shout], model, agent=kind, agent_kwargs=words)
+    executor = initialize_agent([shout], model, agent=kind, agent_kwargs=agent_kwargs)
 
     executor.invoke(
         {"input": "x", "chat_history": [AIMessage("BEFORE")]}, {"callbacks": [recorder]}

@@ -320,7 +320,7 @@ def test_F_T15_lost_doubled_and_swapped_events_give_a_message_or_a_typed_error(n
         decoded_events += decoding.end(marked=False)
     except FoldlineError:
         return
-    # A result whose call was lost (V19) is told all the same: nothing is dropped.
+    # A result whose call was lost (V19) is reported all the same: nothing is dropped.
     assert {violation.rule for violation in check(decoded_events)} <= {"V19"}
 
 

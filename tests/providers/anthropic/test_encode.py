@@ -353,13 +353,15 @@ def test_the_last_container_can_be_used_again():
 def test_langchains_native_content_is_taken():
     call = {"id": "toolu_1", "name": "search", "args": {"query": "x"}, "type": "tool_call"}
     tool_use = {"type": "tool_use", "id": "toolu_1", "name": "search", "input": {"query": "x"}}
-    thought = {"type": "thinking", "thinking": "hm", "signature": "Eq"}
+    thinking_block = {"type": "thinking", "thinking": "hm", "signature": "Eq"}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "found"}
-    answer = AIMessage([thought, {"type": "text", "text": "Looking."}, tool_use], tool_calls=[call])
+    answer = AIMessage(
+        [thinking_block, {"type": "text", "text": "Looking."}, tool_use], tool_calls=[call]
+    )
     body = body_of(["Find x", answer, HumanMessage([result])])
 
     assert body["messages"][1]["content"] == [
-        thought,
+        thinking_block,
         {"type": "text", "text": "Looking."},
         tool_use,
     ]

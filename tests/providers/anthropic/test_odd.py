@@ -1,4 +1,4 @@
-"""What is odd in what Anthropic sends and is sent: no secret shows, no answer is lost."""
+"""Malformed requests and answers of Anthropic: no secret shows, no answer is lost."""
 
 from __future__ import annotations
 
@@ -117,25 +117,25 @@ def test_E1_a_block_that_says_nothing_is_left_out(value):
 
 def test_results_of_tools_come_first_in_a_turn():
     tool_calls = [{"name": "f", "args": {}, "id": id} for id in ("c1", "c2")]
-    talk = [
+    messages = [
         HumanMessage("Hi"),
         AIMessage("", tool_calls=tool_calls),
         HumanMessage("Quick!"),
         ToolMessage("1", tool_call_id="c1"),
         ToolMessage("2", tool_call_id="c2"),
     ]
-    kinds = [block["type"] for block in request_body(talk)["messages"][-1]["content"]]
+    kinds = [block["type"] for block in request_body(messages)["messages"][-1]["content"]]
     assert kinds == ["tool_result", "tool_result", "text"]
 
 
 def test_F_U06_a_call_without_a_name_goes_back_with_its_result():
     broken = {"name": None, "args": "{", "id": "c1", "error": "no name"}
-    talk = [
+    messages = [
         HumanMessage("Hi"),
         AIMessage("", invalid_tool_calls=[broken]),
         ToolMessage("no such tool", tool_call_id="c1", status="error"),
     ]
-    call, result = (turn["content"][0] for turn in request_body(talk)["messages"][1:])
+    call, result = (turn["content"][0] for turn in request_body(messages)["messages"][1:])
     assert (call["id"], call["name"]) == (result["tool_use_id"], "unknown")
 
 

@@ -1,4 +1,4 @@
-"""The official package as judge: it takes the bodies we send, and hears in the recordings what we hear."""
+"""Comparison with the official package: it accepts the bodies we send, and reads the recordings as we do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Anthropic said goes back to it as it was: every block, every signature. What others said goes by policy."""
+"""Anthropic's answers are sent back unchanged: every block, every signature. Other providers' answers go by policy."""
 
 from __future__ import annotations
 

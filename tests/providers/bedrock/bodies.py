@@ -1,4 +1,4 @@
-"""What the model would send, checked by botocore's own model of the API."""
+"""The request body of a model, checked by botocore's own model of the API."""
 
 from __future__ import annotations
 

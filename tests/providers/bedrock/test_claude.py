@@ -113,9 +113,9 @@ def test_a_bearer_key_is_sent_and_anthropics_is_not(call, stub, monkeypatch):
 def test_what_it_wrote_is_its_own_for_anthropic_too(call, stub):
     stub.answer = whole_of("thinking")
     answer = call.invoke(model_of(stub.url), "Hi")
-    talk = [HumanMessage("Hi"), answer, HumanMessage("On")]
+    messages = [HumanMessage("Hi"), answer, HumanMessage("On")]
     for model in (ChatAnthropic(model="claude-sonnet-4-5", api_key="k"), model_of(stub.url)):
-        explanation = model.explain(talk)
+        explanation = model.explain(messages)
         assert explanation.body["messages"][1]["content"][0]["type"] == "thinking"
         assert explanation.notes == []
 

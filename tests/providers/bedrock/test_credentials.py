@@ -89,7 +89,7 @@ def test_a_profile_of_either_file(stub, call, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "words"),
+    ("text", "error", "error_text"),
     [
         ("", ModelAuthenticationError, "no keys"),
         ("[default]\nregion = us-east-1\n", ModelAuthenticationError, "no keys"),
@@ -98,9 +98,9 @@ def test_a_profile_of_either_file(stub, call, monkeypatch, tmp_path):
         ("no section = secret-canary\n", UsageError, "does not parse"),
     ],
 )
-def test_a_profile_without_keys_says_what_to_do(stub, call, tmp_path, text, error, words):
+def test_a_profile_without_keys_says_what_to_do(stub, call, tmp_path, text, error, error_text):
     (tmp_path / "credentials").write_text(text)
-    with pytest.raises(error, match=words) as excinfo:
+    with pytest.raises(error, match=error_text) as excinfo:
         answers(stub, call, credentials="profile")
 
     assert "secret-canary" not in str(excinfo.value)

@@ -236,11 +236,11 @@ def test_a_credential_that_is_said_back_is_not_shown(fault_server, call, key):
     refusal = json_answer({"error": {"code": 401, "message": f"no such key: {key}"}}, 401)
     fault_server.script(CHAT, refusal)
     fault_server.script(EMBED, refusal)
-    where = {"base_url": fault_server.url, "api_key": key, "max_retries": 0}
+    settings = {"base_url": fault_server.url, "api_key": key, "max_retries": 0}
     with pytest.raises(ModelAuthenticationError) as chat:
-        call.invoke(ChatGoogle(**where), "Hi")
+        call.invoke(ChatGoogle(**settings), "Hi")
     with pytest.raises(ModelAuthenticationError) as embeddings:
-        call.run(GoogleGenerativeAIEmbeddings(**where), "embed_query", "a")
+        call.run(GoogleGenerativeAIEmbeddings(**settings), "embed_query", "a")
 
     for error in (chat.value, embeddings.value):
         assert key not in f"{error} {error.message} {error.body}"
@@ -334,7 +334,7 @@ def test_a_citation_lands_on_the_part_it_names_in_a_stream_as_in_a_whole_answer(
 
 
 def text_events(events) -> list[str]:
-    """Say what happens to texts, and where something else begins."""
+    """Return the events of text blocks, and where another block begins."""
     labels = []
     kinds = {}
     for event in events:
@@ -376,8 +376,12 @@ def test_sources_that_come_after_the_end_of_their_text_are_on_the_message():
     chunks = [answer(part, finishReason=None) for part in (FIRST, CODE, LAST)]
     message = message_of(decode_chunks(*chunks, answer(**grounding(*SEGMENTS))))
 
-    (late,) = message.response_metadata["late_citations"]
-    assert (late["text_block"], late["end_index"], late["url"]) == (0, 6, "https://a.example")
+    (citation,) = message.response_metadata["late_citations"]
+    assert (citation["text_block"], citation["end_index"], citation["url"]) == (
+        0,
+        6,
+        "https://a.example",
+    )
 
 
 def test_a_citation_of_a_later_part_of_one_block_is_counted_from_the_block():

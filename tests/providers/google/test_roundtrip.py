@@ -1,4 +1,4 @@
-"""What Gemini said goes back to it as it was: every part, every signature. What others said goes by policy."""
+"""Gemini's answers are sent back unchanged: every part, every signature. Other providers' answers go by policy."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def embeddings() -> LocalEmbeddings:
 
 @pytest.fixture
 def no_index(monkeypatch):
-    """pip and uv are pointed at a port where nobody listens."""
+    """pip and uv are pointed at a closed port."""
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)

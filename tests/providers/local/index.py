@@ -1,4 +1,4 @@
-"""A package index of one wheel, over HTTP: knows ranges, and can be told to break off."""
+"""A package index of one wheel, over HTTP: supports ranges, and can break off on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAME = "small_model-1.0-py3-none-any.whl"
 
 
 class Index:
-    """What is served, and what was asked for."""
+    """The served content, and the requests for it."""
 
     def __init__(self, wheel: bytes, port: int) -> None:
         self.wheel = wheel
@@ -38,7 +38,7 @@ class Index:
             thread.join()
 
     def answer(self, byte_range: str | None) -> tuple[int, int, bytes]:
-        """Give status, promised length and bytes for one request of the wheel."""
+        """Return status, promised length and bytes for one request of the wheel."""
         self.ranges.append(byte_range)
         begin = int(byte_range.removeprefix("bytes=").removesuffix("-")) if byte_range else 0
         body = self.wheel[begin:] if self.takes_ranges else self.wheel
@@ -62,4 +62,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *args: object) -> None:
-        """Say nothing."""
+        """Write no log."""

@@ -56,13 +56,13 @@ def model() -> ChatLlamaCpp:
 
 def load_apart(path: Path, kind: str) -> str:
     """Load a file in another process and say what came of it."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", ONE_LOAD, str(path), kind],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    if not done.stdout:
-        return f"died {done.returncode}"
-    return f"{done.stdout.split()[0]} {done.stdout.split()[-1]}"
+    if not result.stdout:
+        return f"died {result.returncode}"
+    return f"{result.stdout.split()[0]} {result.stdout.split()[-1]}"
 
 
 def damaged() -> dict[str, Any]:
@@ -189,10 +189,10 @@ def test_a_call_cancelled_at_any_await_stops_the_model(model: Any) -> None:
         files, at = len(open_files()), 0
         while True:
             at += 1
-            stepped = Stepped(short.ainvoke("Say hi"), at, twice=at % 2 == 0)
-            task = asyncio.ensure_future(_host(stepped))
+            step_body = Stepped(short.ainvoke("Say hi"), at, twice=at % 2 == 0)
+            task = asyncio.ensure_future(_host(step_body))
             await asyncio.wait([task], timeout=30)
-            if not stepped.is_cut:
+            if not step_body.is_cut:
                 assert task.result().text == truth
                 break
             assert task.cancelled()
@@ -204,8 +204,8 @@ def test_a_call_cancelled_at_any_await_stops_the_model(model: Any) -> None:
     assert asyncio.run(sweep()) > 3
 
 
-async def _host(stepped: Stepped) -> Any:
-    return await stepped.run()
+async def _host(step_body: Stepped) -> Any:
+    return await step_body.run()
 
 
 def _producers_end(timeout: float = 10.0) -> bool:

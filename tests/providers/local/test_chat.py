@@ -55,10 +55,10 @@ def test_its_events_are_well_formed(call: Any, model: ChatLlamaCpp) -> None:
 
 
 def test_the_count_before_is_the_count_after(call: Any, model: ChatLlamaCpp) -> None:
-    talk = [SystemMessage("Be brief."), HumanMessage(FRANCE)]
+    messages = [SystemMessage("Be brief."), HumanMessage(FRANCE)]
     assert (
-        model.get_num_tokens_from_messages(talk)
-        == call.invoke(model, talk).usage_metadata["input_tokens"]
+        model.get_num_tokens_from_messages(messages)
+        == call.invoke(model, messages).usage_metadata["input_tokens"]
     )
     assert model.get_num_tokens("hello world") == 2
 

@@ -249,15 +249,15 @@ def run_program(body):
 
 @pytest.mark.slow
 def test_a_process_that_ends_in_the_middle_of_an_answer_ends_cleanly():
-    done = run_program("feed = runtime.complete(request); next(feed); print('ending')")
+    result = run_program("feed = runtime.complete(request); next(feed); print('ending')")
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, "ending\n", "")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "ending\n", "")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 def test_a_forked_child_ends_cleanly_and_can_load_its_own():
-    done = run_program("""
+    result = run_program("""
         feed = runtime.complete(request)
         next(feed)
         child = os.fork()
@@ -273,13 +273,13 @@ def test_a_forked_child_ends_cleanly_and_can_load_its_own():
         print("parent:", bool(next(feed)))
     """)
 
-    assert done.stdout.split("\n") == ["told: True", "own: True", "child: 7", "parent: True", ""]
-    assert (done.returncode, done.stderr) == (0, "")
+    assert result.stdout.split("\n") == ["told: True", "own: True", "child: 7", "parent: True", ""]
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.slow
 def test_ctrl_c_reaches_the_program_while_the_model_speaks():
-    done = run_program("""
+    result = run_program("""
         import signal, threading
         threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
@@ -288,7 +288,7 @@ def test_ctrl_c_reaches_the_program_while_the_model_speaks():
             print("interrupted")
     """)
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "interrupted\n", "")
 
 
 def test_a_fetched_model_is_the_one_that_is_loaded(runtime):

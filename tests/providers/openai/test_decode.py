@@ -353,8 +353,8 @@ def test_items_without_their_beginning_are_recovered() -> None:
             "delta": "Hi",
         }
     )
-    done = {"id": "resp_1", "model": "m", "status": "completed", "output": [], "usage": None}
-    events += reader.feed({"type": "response.completed", "response": done}) + reader.end(
+    response = {"id": "resp_1", "model": "m", "status": "completed", "output": [], "usage": None}
+    events += reader.feed({"type": "response.completed", "response": response}) + reader.end(
         marked=False
     )
 

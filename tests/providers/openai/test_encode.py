@@ -1,4 +1,4 @@
-"""What ChatOpenAI sends: parameters under all their names, tools, schemas, media, and which API it chooses."""
+"""Requests of ChatOpenAI: parameters under all their names, tools, schemas, media, and the choice of the API."""
 
 from __future__ import annotations
 
@@ -250,13 +250,13 @@ def test_pictures_of_a_tool_are_shown_by_the_user_after_all_results() -> None:
         {"type": "text", "text": "see"},
         {"type": "image", "url": "https://example.com/a.png"},
     ]
-    talk = [
+    messages = [
         HumanMessage("x"),
         AIMessage("", tool_calls=calls),
         ToolMessage(picture, tool_call_id="a"),
         ToolMessage("2", tool_call_id="b"),
     ]
-    explanation = explain(responses=False, input=talk)
+    explanation = explain(responses=False, input=messages)
     assert [m["role"] for m in explanation.body["messages"]] == [
         "user",
         "assistant",
@@ -266,19 +266,19 @@ def test_pictures_of_a_tool_are_shown_by_the_user_after_all_results() -> None:
     ]
     assert explanation.notes == ["what a tool showed was sent as a user's message"]
 
-    body = explain(responses=True, input=talk).body
+    body = explain(responses=True, input=messages).body
     assert [part["type"] for part in body["input"][3]["output"]] == ["input_text", "input_image"]
 
 
 def test_roles() -> None:
-    talk = [
+    conversation = [
         SystemMessage("s"),
         SystemMessage("d", additional_kwargs={"__openai_role__": "developer"}),
         HumanMessage("h", name="Ann"),
         ChatMessage("c", role="critic"),
         AIMessage("a"),
     ]
-    messages = explain(responses=False, input=talk).body["messages"]
+    messages = explain(responses=False, input=conversation).body["messages"]
     assert [m["role"] for m in messages] == ["system", "developer", "user", "critic", "assistant"]
     assert messages[2]["name"] == "Ann"
 
@@ -296,12 +296,12 @@ def test_results_of_custom_tools_are_told_as_such() -> None:
         "id": "c",
         "extras": {"type": "custom_tool_call"},
     }
-    talk = [
+    messages = [
         HumanMessage("x"),
         AIMessage(content_blocks=[call]),
         ToolMessage("ok", tool_call_id="c"),
     ]
-    items = explain(responses=True, input=talk).body["input"]
+    items = explain(responses=True, input=messages).body["input"]
     assert items[1:] == [
         {"type": "custom_tool_call", "call_id": "c", "name": "run", "input": "x"},
         {"type": "custom_tool_call_output", "call_id": "c", "output": "ok"},

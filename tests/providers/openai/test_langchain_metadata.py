@@ -1,4 +1,4 @@
-"""What LangChain writes beside an answer of chat completions, under the same names; programs read these keys."""
+"""LangChain's metadata of an answer of chat completions, under the same names; programs read these keys."""
 
 from __future__ import annotations
 

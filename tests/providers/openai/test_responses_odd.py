@@ -1,4 +1,4 @@
-"""Odd answers of Responses: what counts nothing costs nothing, what is unfinished says so, and nothing said is lost."""
+"""Malformed answers of Responses: unknown parts cost no answer, an unfinished one says so, and no content is lost."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_E2_a_stream_that_breaks_off_tells_whose_it_was() -> None:
     assert not partial_state["usage"]
 
 
-# -- what nobody knows
+# -- unknown types
 
 HOLOGRAM = {"type": "output_hologram", "depth": 3, "text": "shimmering"}
 
@@ -318,15 +318,15 @@ def test_F_T15_ids_that_change_with_every_event_are_one_item() -> None:
 # -- what only the end tells
 
 
-@pytest.mark.parametrize("teller", ["text", "part", "item", "response"])
-def test_F_T15_text_beyond_the_deltas_is_told(teller: str) -> None:
+@pytest.mark.parametrize("source", ["text", "part", "item", "response"])
+def test_F_T15_text_beyond_the_deltas_is_told(source: str) -> None:
     item = text_item("Hello")
     ends = {
         "text": text_event("output_text.done", text="Hello"),
         "part": text_event("content_part.done", part=item["content"][0]),
         "item": done(item),
     }
-    end_events = [ends[teller]] if teller in ends else []
+    end_events = [ends[source]] if source in ends else []
     message = decode_stream(
         add_item(empty(item)),
         text_event("output_text.delta", delta="Hel"),
@@ -337,8 +337,8 @@ def test_F_T15_text_beyond_the_deltas_is_told(teller: str) -> None:
     assert message.content_blocks == decode(item).content_blocks
 
 
-@pytest.mark.parametrize("teller", ["refusal", "part", "item"])
-def test_F_T15_a_refusal_beyond_the_deltas_is_told(teller: str) -> None:
+@pytest.mark.parametrize("source", ["refusal", "part", "item"])
+def test_F_T15_a_refusal_beyond_the_deltas_is_told(source: str) -> None:
     part = {"type": "refusal", "refusal": "I will not."}
     item = {**text_item(""), "content": [part]}
     ends = {
@@ -348,12 +348,12 @@ def test_F_T15_a_refusal_beyond_the_deltas_is_told(teller: str) -> None:
     }
     events = [add_item(empty(item)), text_event("refusal.delta", delta="I will")]
 
-    assert decode_stream(*events, ends[teller]).content_blocks == decode(item).content_blocks
+    assert decode_stream(*events, ends[source]).content_blocks == decode(item).content_blocks
 
 
-@pytest.mark.parametrize("teller", ["arguments", "item", "response"])
+@pytest.mark.parametrize("source", ["arguments", "item", "response"])
 @pytest.mark.parametrize("delta", ['{"a":', None])
-def test_F_T15_arguments_beyond_the_deltas_are_told(teller: str, delta: str | None) -> None:
+def test_F_T15_arguments_beyond_the_deltas_are_told(source: str, delta: str | None) -> None:
     item = call_item('{"a":1}')
     event = {"item_id": "fc_1", "output_index": 0}
     ends = {
@@ -361,7 +361,7 @@ def test_F_T15_arguments_beyond_the_deltas_are_told(teller: str, delta: str | No
         "item": done(item),
     }
     delta_event = {"type": "function_call_arguments.delta", **event, "delta": delta}
-    end_events = [ends[teller]] if teller in ends else []
+    end_events = [ends[source]] if source in ends else []
     message = decode_stream(
         add_item(call_item("")), delta_event, *end_events, output=() if end_events else (item,)
     )
@@ -381,15 +381,15 @@ def test_F_U09_a_call_that_is_told_twice_must_be_one_call(final: str, kind: Any)
         decode_stream(*events)
 
 
-@pytest.mark.parametrize("teller", ["input", "item"])
-def test_F_T15_free_text_beyond_the_deltas_is_told(teller: str) -> None:
+@pytest.mark.parametrize("source", ["input", "item"])
+def test_F_T15_free_text_beyond_the_deltas_is_told(source: str) -> None:
     item = {
         "type": "custom_tool_call", "id": "ct_1", "call_id": "call_1", "name": "run", "input": 'print("a")\n',
     }  # fmt: skip
     event = {"item_id": "ct_1", "output_index": 0}
     delta = {"type": "custom_tool_call_input.delta", **event, "delta": "print("}
     end = {"type": "custom_tool_call_input.done", **event, "input": item["input"]}
-    events = [add_item({**item, "input": ""}), delta, *([end] if teller == "input" else [])]
+    events = [add_item({**item, "input": ""}), delta, *([end] if source == "input" else [])]
     message = decode_stream(*events, done(item), output=(item,))
 
     assert message == decode(item)
@@ -523,14 +523,14 @@ def test_F_U09_a_call_in_a_providers_own_words_may_be_named_by_its_id() -> None:
 def test_answers_of_responses_go_back_to_responses_whoever_of_openai_signed_them(
     writer: str, kind: Any
 ) -> None:
-    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
-    answer = decode(thought, text_item("Hi."))
+    reasoning_item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+    answer = decode(reasoning_item, text_item("Hi."))
     answer.response_metadata["model_provider"] = writer
     more = {"azure_endpoint": "https://x.example", "api_version": "v1"}
     chat = kind(model="m", api_key="k", **(more if kind is AzureChatOpenAI else {}))
     explanation = chat.explain([HumanMessage("Hi"), answer, HumanMessage("More")])
 
-    assert explanation.body["input"][1] == thought
+    assert explanation.body["input"][1] == reasoning_item
 
 
 @pytest.mark.parametrize("writer", [None, "deepseek"])
@@ -542,7 +542,7 @@ def test_answers_of_others_do_not_choose_responses(writer: str | None) -> None:
     assert "messages" in explanation.body
 
 
-# -- what a refusal says
+# -- refusals
 
 
 class Sum(BaseModel):

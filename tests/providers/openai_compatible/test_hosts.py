@@ -65,8 +65,8 @@ def test_reasoning_is_a_block_wherever_the_host_puts_it(
     name: str, reasoning: str, text: str
 ) -> None:
     message = answer(name)
-    thought, text_block = message.content_blocks
-    assert (thought["type"], thought["reasoning"], text_block["text"]) == (
+    reasoning_block, text_block = message.content_blocks
+    assert (reasoning_block["type"], reasoning_block["reasoning"], text_block["text"]) == (
         "reasoning",
         reasoning,
         text,
@@ -100,13 +100,13 @@ def test_counts_and_sources_of_hosts() -> None:
 
 
 def back(model: ChatOpenAICompatible, message: AIMessage, *, calls: bool = False) -> Any:
-    talk: list[Any] = [HumanMessage("x"), message]
+    messages: list[Any] = [HumanMessage("x"), message]
     if calls:
         message.tool_calls = [
             {"type": "tool_call", "name": "f", "args": {}, "id": "call_abcdefghij"}
         ]
-        talk.append(ToolMessage("ok", tool_call_id="call_abcdefghij"))
-    return model.explain(talk)
+        messages.append(ToolMessage("ok", tool_call_id="call_abcdefghij"))
+    return model.explain(messages)
 
 
 def test_reasoning_goes_back_as_each_host_wants_it() -> None:

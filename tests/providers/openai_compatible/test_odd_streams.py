@@ -1,4 +1,4 @@
-"""What hosts send that no document says: nothing of it is lost, nothing passes for what it is not."""
+"""Undocumented streams of hosts: no content is lost, and no chunk is taken for another kind."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_T16_reasoning_in_slices_adds_up_to_what_was_said(
 def test_slices_of_reasoning_details_do_not_grow_into_one_another(
     fault_server: FaultServer,
 ) -> None:
-    """It took 7 s for 2,000 slices: each was added to all that had been said before."""
+    """It took 7 s for 2,000 slices: each was added to the whole text so far."""
     stream = [*(details("a word ") for _ in range(2_000)), STOP]
     fault_server.script(CHAT, sse_answer(stream, done="[DONE]"))
     start = time.process_time()

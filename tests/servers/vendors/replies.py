@@ -1,4 +1,4 @@
-"""What a wire asked for and what is said, without its wording; and the forms of an answer on HTTP."""
+"""Requests and replies in a form that no wire dictates; and the forms of an answer on HTTP."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLAIN_VALUES = {"integer": 3, "number": 1.5, "boolean": True, "null": None}
 
 @dataclass(frozen=True)
 class Request:
-    """What a wire asked for, without its wording."""
+    """A request, in a form that no wire dictates."""
 
     tools: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     choice: str | None = None
@@ -31,7 +31,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is said: a text, or a call of a tool."""
+    """A reply: a text, or a call of a tool."""
 
     text: str
     call: tuple[str, dict[str, Any]] | None = None

@@ -100,9 +100,9 @@ def test_pictures_sound_and_resources_are_blocks_and_a_link_is_words(call, clien
 def test_arguments_are_checked_before_anything_is_sent(call, client):
     tools = tools_of(call, client)
 
-    for wrong in ({}, {"a": "x"}):
+    for arguments in ({}, {"a": "x"}):
         with pytest.raises(ValidationError):
-            call.invoke(tools["add"], wrong)
+            call.invoke(tools["add"], arguments)
 
 
 def test_one_session_serves_threads_and_loops_at_once(client):
@@ -181,7 +181,7 @@ def test_a_server_that_dies_in_a_call_is_a_typed_error_and_the_next_call_connect
 def test_a_server_that_hangs_is_given_up(call):
     with MCPClient(COMMAND, timeout=0.3) as client:
         tools = tools_of(call, client)
-        begin = time.perf_counter()
+        start = time.perf_counter()
 
         message = call.invoke(tools["hang"], calling("hang", {"seconds": 5}))
 
@@ -190,7 +190,7 @@ def test_a_server_that_hangs_is_given_up(call):
         tools["hang"].handle_tool_error = False
         with pytest.raises(ToolTimeoutError):
             call.invoke(tools["hang"], {"seconds": 5})
-        assert time.perf_counter() - begin < 4
+        assert time.perf_counter() - start < 4
 
 
 @pytest.mark.slow
@@ -313,5 +313,7 @@ def test_a_program_that_closes_nothing_ends_cleanly(tmp_path):
 def _run(command: list[str]) -> tuple[int, str, str]:
     import subprocess
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=50, env=dict(os.environ))
-    return done.returncode, done.stdout, done.stderr
+    result = subprocess.run(
+        command, capture_output=True, text=True, timeout=50, env=dict(os.environ)
+    )
+    return result.returncode, result.stdout, result.stderr
