@@ -41,7 +41,7 @@ ABSENT: dict[str, str] = {}
 
 
 @cache
-def tested_rows() -> set[str]:
+def rows_with_tests() -> set[str]:
     """Every row that a test or a scenario shows."""
     files = [path for path in TESTS.rglob("test_*.py") if path.name != Path(__file__).name]
     texts = [text for path in files for text in SAID.findall(path.read_text(encoding="utf-8"))]
@@ -58,10 +58,10 @@ def rows() -> set[str]:
 
 
 def test_every_row_is_shown_or_has_a_reason() -> None:
-    missing = rows() - tested_rows() - ABSENT.keys()
+    missing = rows() - rows_with_tests() - ABSENT.keys()
     assert sorted(missing) == []
 
 
 def test_no_reason_outlives_its_row_and_no_test_shows_a_row_that_is_none() -> None:
-    assert sorted(ABSENT.keys() & tested_rows()) == []
-    assert sorted(tested_rows() - rows()) == []
+    assert sorted(ABSENT.keys() & rows_with_tests()) == []
+    assert sorted(rows_with_tests() - rows()) == []
