@@ -140,10 +140,10 @@ when they are used: `serialized` is built at its first use, and an id is created
 
 The rows of the SQLite tracer and of OpenTelemetry compare a chain of four runs with the same chain under one empty
 handler. They measure the processor time of the complete process, so that the work of a writing thread counts. "Bare
-spans" is the chain under a handler of twenty lines that creates four spans with OpenTelemetry's own library. "Bare rows"
-is the chain, plus writing four prepared rows, with their tags and search words, into the same SQLite tables. No tracer
-in Python can cost less than these; if they are above 1.5 × the floor, the target cannot be met. The tracers additionally
-compute the contents of a span or row, and in SQLite write inputs and outputs as JSON.
+spans" is the chain under a handler of twenty lines that creates four spans with OpenTelemetry's own library. "Bare
+rows" is the chain, plus writing four prepared rows, with their tags and search words, into the same SQLite tables. No
+tracer in Python can cost less than these; if they are above 1.5 × the floor, the target cannot be met. The tracers
+additionally compute the contents of a span or row, and in SQLite write inputs and outputs as JSON.
 
 `benchmarks/independent.py` measures the rows with one handler again, without this harness: with pyperf, or on a busy
 machine in processor time. Its ratios should agree with the table within 20 %.
@@ -169,10 +169,10 @@ run. Requests without streaming are sent to the provider without streaming; stre
 ## Scaling
 
 Ideally, the cost per item does not depend on the number of items. Every handler after the first costs the same; the
-first one additionally costs the id, the metadata and the description of the run. A run costs slightly more the deeper it
-is nested, on both sides. The cost of a call is linear in the length of its history: every message is checked and
-encoded in each call, because messages may change between two calls and because the body contains all of them. A message
-of plain text takes a shorter path. Tools are encoded when they are bound, and again only when they change.
+first one additionally costs the id, the metadata and the description of the run. A run costs slightly more the deeper
+it is nested, on both sides. The cost of a call is linear in the length of its history: every message is checked and
+encoded in each call, because messages may change between two calls and because the body contains all of them. A
+message of plain text takes a shorter path. Tools are encoded when they are bound, and again only when they change.
 
 {plots}
 """
