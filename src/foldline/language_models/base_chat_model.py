@@ -73,7 +73,7 @@ UNSET = (None,) * len(SETTINGS)
 _settings_of = itemgetter(*SETTINGS)
 
 
-class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
+class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
     """A model that answers messages with a message.
 
     ```python
@@ -171,16 +171,6 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         return find_profile(self._provider, self._model_name)
 
     if TYPE_CHECKING:
-
-        def stream(
-            self, input: object, config: RunnableConfig | None = None, **kwargs: Any
-        ) -> Iterator[AIMessageChunk]:
-            """Return the answer in chunks, which add up to the message."""
-
-        def astream(
-            self, input: object, config: RunnableConfig | None = None, **kwargs: Any
-        ) -> AsyncGenerator[AIMessageChunk, None]:
-            """Return the answer in chunks, which add up to the message."""
 
         def stream_v2(
             self, input: object, config: RunnableConfig | None = None, **kwargs: object
@@ -373,7 +363,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         strict: bool | None = None,
         validate: Validate = "off",
         **kwargs: Any,
-    ) -> Runnable[Any, AIMessage]:
+    ) -> Runnable[Any, AIMessage, AIMessageChunk]:
         """Bind tools to the model: functions, `@tool` objects, Pydantic models, TypedDicts, schemas, provider tools.
 
         `validate="invalid"` marks calls of unknown tools and calls with invalid arguments as invalid;
