@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, overload
+from typing import Any, ClassVar, Literal, Self, TypeAlias, overload
 from uuid import UUID
 
 from pydantic import Field, SkipValidation, field_validator, model_validator
@@ -169,18 +169,6 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
     def _resolve_model_profile(self) -> ModelProfile | None:
         """Return the profile of this model; a provider may override it."""
         return find_profile(self._provider, self._model_name)
-
-    if TYPE_CHECKING:
-
-        def stream_v2(
-            self, input: object, config: RunnableConfig | None = None, **kwargs: object
-        ) -> ChatModelStream:
-            """Return the answer as a stream of content-block events with projections; lazy until it is read."""
-
-        async def astream_v2(
-            self, input: object, config: RunnableConfig | None = None, **kwargs: Any
-        ) -> AsyncChatModelStream:
-            """Return the answer as a stream of content-block events with projections; lazy until it is read."""
 
     # -- methods for authors: implement one of these
 

@@ -46,10 +46,18 @@ from foldline.utils.short_repr import short_repr
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from foldline.runnables._forward import BatchJob, BatchOptions, EventsVersion
+    from foldline.messages import AIMessage
+    from foldline.runnables._forward import (
+        AsyncChatModelStream,
+        BatchJob,
+        BatchOptions,
+        ChatModelStream,
+        EventsVersion,
+    )
     from foldline.runnables.fallbacks import RunnableWithFallbacks
     from foldline.runnables.graph import Graph
     from foldline.runnables.retry import ExponentialJitterParams
+    from foldline.runnables.schema import StreamEvent
     from foldline.runnables.sequence import RunnableSequence
     from foldline.runnables.utils import AnyConfigurableField, ConfigurableField
     from foldline.tracers.log_stream import RunLogPatch
@@ -397,17 +405,25 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
 
     # -- the event stream of a model
 
-    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: ANN401  a chat model's stream, a class of a layer above
-        """Return the stream of a chat model's answer; nothing runs before it is read."""
-        return self._open_stream_v2(
+    def stream_v2(
+        self: Runnable[In, AIMessage, Piece],
+        input: In,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> ChatModelStream:
+        """Return the answer of a chat model as a stream of content-block events; nothing runs before it is read."""
+        return self._open_stream_v2(  # type: ignore[return-value]  # the class of that protocol
             _stream_call.StreamCall(input, _run.Run.blocking(config, kwargs))
         )
 
     async def astream_v2(
-        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Any:  # noqa: ANN401  a chat model's stream, a class of a layer above
-        """Return the stream of a chat model's answer; nothing runs before it is read."""
-        return self._open_stream_v2(
+        self: Runnable[In, AIMessage, Piece],
+        input: In,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> AsyncChatModelStream:
+        """Return the answer of a chat model as a stream of content-block events; nothing runs before it is read."""
+        return self._open_stream_v2(  # type: ignore[return-value]  # the class of that protocol
             _stream_call.StreamCall(input, _run.Run.asynchronous(config, kwargs))
         )
 
@@ -585,26 +601,68 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
         """Add keys to this runnable's output dict, each computed by a runnable from that dict."""
         return _forward.assign(self, **kwargs)
 
+    @overload
     def astream_events(
-        self: Runnable[In, Out],
+        self: Runnable[In, Out, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v1", "v2"] = "v2",
+        **kwargs: object,
+    ) -> AsyncGenerator[StreamEvent, None]: ...
+    @overload
+    def astream_events(
+        self: Runnable[In, AIMessage, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v3"],
+        **kwargs: object,
+    ) -> Coroutine[Any, Any, AsyncChatModelStream]: ...
+    def astream_events(
+        self: Runnable[In, Out, Piece],
         input: object,
         config: RunnableConfig | None = None,
         *,
         version: EventsVersion = "v2",
         **kwargs: object,
-    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, a class of a layer above
-        """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`)."""
+    ) -> object:
+        """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`).
+
+        With `version="v3"`: the events of a chat model's answer, as `astream_v2` returns them.
+        """
         return _forward.astream_events(self, input, config, version=version, **kwargs)
 
+    @overload
     def stream_events(
-        self: Runnable[In, Out],
+        self: Runnable[In, Out, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v1", "v2"] = "v2",
+        **kwargs: object,
+    ) -> Iterator[StreamEvent]: ...
+    @overload
+    def stream_events(
+        self: Runnable[In, AIMessage, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v3"],
+        **kwargs: object,
+    ) -> ChatModelStream: ...
+    def stream_events(
+        self: Runnable[In, Out, Piece],
         input: object,
         config: RunnableConfig | None = None,
         *,
         version: EventsVersion = "v2",
         **kwargs: object,
-    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, a class of a layer above
-        """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`)."""
+    ) -> object:
+        """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`).
+
+        With `version="v3"`: the events of a chat model's answer, as `stream_v2` returns them.
+        """
         return _forward.stream_events(self, input, config, version=version, **kwargs)
 
     def astream_log(
