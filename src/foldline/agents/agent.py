@@ -21,7 +21,7 @@ from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.loop import Loop
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
 from foldline.agents.start import load_thread
-from foldline.agents.state import AgentState
+from foldline.agents.state import BaseAgentState
 from foldline.exceptions import UsageError
 from foldline.runnables._forward import EventsVersion
 from foldline.runnables.graph import Graph
@@ -39,7 +39,7 @@ from foldline.workflows.values import pack, unpack
 __all__ = ["Agent", "StateSnapshot"]
 
 Values = dict[str, Any]
-StateT = TypeVar("StateT", bound=AgentState)
+StateT = TypeVar("StateT", bound=BaseAgentState)
 
 
 @dataclass(frozen=True, slots=True)
