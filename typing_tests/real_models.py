@@ -87,6 +87,33 @@ def test_a_model_by_name_is_a_chat_model() -> None:
     assert_type(init_chat_model("openai:gpt-5", configurable_fields="any"), ConfigurableChatModel)
 
 
+def test_a_model_that_the_config_chooses_is_typed_too(name: str | None) -> None:
+    model = init_chat_model(temperature=0)
+    assert_type(model.invoke("x", {"configurable": {"model": "openai:gpt-5"}}), AIMessage)
+    assert_type(model.stream("x"), Iterator[AIMessageChunk])
+    assert_type(model.batch(["x"]), list[AIMessage])
+    assert_type(model.with_config(tags=["x"]), ConfigurableChatModel)
+    assert_type(model.with_config(tags=["x"]).bind_tools([add]).invoke("x"), AIMessage)
+    assert_type(model.bind_tools([add], tool_choice="any").stream("x"), Iterator[AIMessageChunk])
+    assert_type(model.bind(stop=["x"]).stream("x"), Iterator[AIMessageChunk])
+    assert_type(model.with_structured_output(Joke).invoke("x"), Joke)
+    assert_type(model.with_structured_output(Place, method="json_schema").invoke("x"), Place)
+    whole = model.with_structured_output(Joke, include_raw=True).invoke("x")
+    assert_type(whole["parsed"], Joke | None)
+    assert_type(model.with_structured_output({"title": "Joke"}).invoke("x"), dict[str, Any])
+    assert_type((PROMPT | model | StrOutputParser()).invoke({}), str)
+    either = init_chat_model(name, model_provider="openai")
+    assert_type(either, BaseChatModel | ConfigurableChatModel)
+    assert_type(either.invoke("x"), AIMessage)
+    some = init_chat_model("openai:gpt-5", configurable_fields=("temperature",), config_prefix="a")
+    assert_type(some.invoke("x"), AIMessage)
+
+
+async def test_an_async_call_of_it() -> None:
+    assert_type(await init_chat_model().ainvoke("x"), AIMessage)
+    assert_type(init_chat_model().astream("x"), AsyncGenerator[AIMessageChunk, None])
+
+
 def test_structured_output_is_of_its_schema() -> None:
     assert_type(MODEL.with_structured_output(Joke).invoke("x"), Joke)
     assert_type(MODEL.with_structured_output(Place).invoke("x"), Place)

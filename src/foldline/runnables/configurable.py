@@ -9,7 +9,7 @@ import enum
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast
 
 from pydantic import BaseModel
 
@@ -65,9 +65,7 @@ class DynamicRunnable(RunnableSerializable[Input, Output, Chunk]):
         """Return whether this can be serialized: yes, if its parts can."""
         return True
 
-    def with_config(
-        self, config: RunnableConfig | None = None, **kwargs: object
-    ) -> DynamicRunnable[Input, Output, Chunk]:
+    def with_config(self, config: RunnableConfig | None = None, **kwargs: object) -> Self:
         """Return a copy with more config under that of each call."""
         new_config = cast("RunnableConfig", {**(config or {}), **kwargs})
         return self.model_copy(update={"config": merge_configs(self.config, new_config)})
