@@ -13,6 +13,7 @@ from foldline.messages import (
 )
 from foldline.output_parsers import StrOutputParser
 from foldline.providers.openai import ChatOpenAI
+from foldline.providers.openai_compatible import ChatGroq
 
 CHAIN = ChatOpenAI(model="gpt-5", api_key="k") | StrOutputParser()
 
@@ -42,3 +43,9 @@ def test_the_same_with_them() -> None:
 def test_only_what_ends_in_a_model_has_its_events() -> None:
     CHAIN.stream_v2("x")  # type: ignore[misc]
     CHAIN.stream_events("x", version="v3")  # type: ignore[arg-type]
+
+
+def test_names_that_no_setting_has() -> None:
+    ChatOpenAI(modle="gpt-5")  # type: ignore[call-arg]
+    ChatOpenAI(anthropic_api_key="k")  # type: ignore[call-arg]
+    ChatGroq(openai_organization="o")  # type: ignore[call-arg]

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any, TypedDict, assert_type
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from foldline.agents import create_agent
 from foldline.chat_models import ConfigurableChatModel, init_chat_model
@@ -20,7 +20,11 @@ from foldline.messages import (
 from foldline.output_parsers import JsonOutputParser, PydanticOutputParser, StrOutputParser
 from foldline.prompts import ChatPromptTemplate
 from foldline.providers.anthropic import ChatAnthropic
+from foldline.providers.bedrock import ChatBedrockConverse
+from foldline.providers.google import ChatGoogle
 from foldline.providers.openai import ChatOpenAI
+from foldline.providers.openai_compatible import ChatGroq
+from foldline.providers.vertex import ChatAnthropicVertex
 from foldline.retrievers import BaseRetriever
 from foldline.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 from foldline.tools import BaseTool, tool
@@ -55,6 +59,24 @@ def letters(text: str) -> Iterator[str]:
 MODEL = ChatOpenAI(model="gpt-5", api_key="k", temperature=0.2, max_tokens=100)
 CLAUDE = ChatAnthropic(model="claude-sonnet-4-5", api_key="k", max_tokens=100)
 PROMPT = ChatPromptTemplate.from_messages([("system", "Be short."), ("human", "{question}")])
+
+
+def test_the_other_names_of_settings() -> None:
+    old = ChatOpenAI(model_name="gpt-5", openai_api_key=SecretStr("k"), request_timeout=3)
+    assert_type(old.model_name, str)
+    assert_type(old.max_completion_tokens, int | None)
+    ChatOpenAI(openai_api_base="http://x", openai_organization="o", stop_sequences=["x"])
+    ChatGroq(model_name="x", max_completion_tokens=3)
+    ChatAnthropic(
+        model_name="claude-sonnet-4-5",
+        anthropic_api_key="k",
+        anthropic_api_url="http://x",
+        max_tokens_to_sample=3,
+        default_request_timeout=3,
+    )
+    ChatGoogle(model_name="gemini-3", google_api_key="k", max_output_tokens=3)
+    ChatBedrockConverse(model_id="x", region="eu-west-1", credentials_profile_name="p")
+    ChatAnthropicVertex(model_name="claude-sonnet-4-5", project_id="p", max_output_tokens=3)
 
 
 def test_a_model_gives_messages_and_chunks() -> None:
