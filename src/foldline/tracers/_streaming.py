@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from foldline._lazy import publish
+
 
 class StreamingHandler:
     """A base class of handlers that need v1 tokens (`on_llm_new_token`): under it `invoke` streams too."""
@@ -19,6 +21,8 @@ class StreamObserver:
     def on_chunk(self, run_id: UUID | None, chunk: object) -> None:
         """Take a piece of the output of a run."""
 
+
+publish("foldline.tracers", StreamingHandler, V2StreamingHandler)
 
 _StreamingCallbackHandler = StreamingHandler
 _V2StreamingCallbackHandler = V2StreamingHandler
