@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from foldline.transports.httpx import HttpxTransport
-from tests.faults import crowds, cutting
-from tests.faults.cancelling import cancel_everywhere
+from tests.faults import concurrency, cut_streams
+from tests.faults.cancellation import cancel_everywhere
 from tests.faults.embedding_matrix import EmbeddingInjector
 from tests.faults.embedding_scenarios import EMBEDDING_SCENARIOS
 from tests.faults.matrix import SCENARIOS, Injector
@@ -35,7 +35,7 @@ Figures = dict[str, Any]
 
 def cuts(*, long: bool, in_turn: bool = False, share: tuple[int, int] = (0, 1)) -> Figures:
     """Recorded streams × offsets × {clean end, FIN, RST}; `in_turn`, one of the three at each offset."""
-    tally = cutting.cut_all(1 if long else 131, in_turn=in_turn, share=share)
+    tally = cut_streams.cut_all(1 if long else 131, in_turn=in_turn, share=share)
     outcomes = dict(tally.kinds)
     invalid = outcomes.pop("invalid_tool_call", 0)
     return {"cuts": tally.cuts, "outcomes": outcomes, "with_invalid_tool_call": invalid,
@@ -45,7 +45,7 @@ def cuts(*, long: bool, in_turn: bool = False, share: tuple[int, int] = (0, 1)) 
 
 def truncated_calls(*, long: bool) -> Figures:
     """Tool calls cut before their end, read by an agent."""
-    answers, executions, errors = cutting.run_agents(7 if long else 400)
+    answers, executions, errors = cut_streams.run_agents(7 if long else 400)
     return {
         "answers": answers,
         "executed": executions,
@@ -91,9 +91,9 @@ def cancels(*, long: bool) -> Figures:
 def one_model(*, long: bool) -> Figures:
     """Loop after loop, forked, and under 64 threads."""
     with FaultServer.start() as server:
-        right, requests = crowds.loops(server)
-        forked, of_children = crowds.forks(server)
-        crossed, of_threads = crowds.threads(server, times=50 if long else 5)
+        right, requests = concurrency.loops(server)
+        forked, of_children = concurrency.forks(server)
+        crossed, of_threads = concurrency.threads(server, times=50 if long else 5)
     faults = (20 - right) + (requests - 20) + forked + crossed
     return {"loops_right_of_20": right, "requests_of_20_loops": requests,
             "forked_wrong": forked, "forked": of_children,
@@ -103,7 +103,7 @@ def one_model(*, long: bool) -> Figures:
 def held_streams(*, long: bool) -> Figures:
     """Streams open at once in one process."""
     many = 5_000 if long else 500
-    counts = crowds.hold(many)
+    counts = concurrency.hold(many)
     return {**counts, "wrong": many - counts["right"] + counts["files_left"]}
 
 

@@ -24,8 +24,8 @@ from foldline.exceptions import (
     SecurityError,
     StreamInterruptedError,
 )
+from tests.faults.payloads import event, opening, status_body
 from tests.faults.scenario import Scenario, stream_of
-from tests.faults.spoken import event, opening, status_body
 from tests.faults.wires import SSE, Wire
 from tests.servers.script import Answer, json_answer
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.matrix import SCENARIOS
+from tests.faults.payloads import call_stream
 from tests.faults.scenario import Scenario
-from tests.faults.spoken import call_stream
 from tests.faults.wires import WIRES
 from tests.servers import FaultServer
 from tests.servers.client import ROOT

@@ -19,8 +19,8 @@ from foldline.exceptions import (
     StreamTruncatedError,
 )
 from foldline.transports import Timeouts
+from tests.faults.payloads import call_stream, error_event, insert_odd, opening, renumbered
 from tests.faults.scenario import HASTY, SMALL, MakeAnswers, Scenario, stream_of
-from tests.faults.spoken import call_stream, error_event, insert_odd, opening, renumbered
 from tests.faults.wires import WIRES, Wire, payload_of
 from tests.servers.script import Answer, json_answer
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from foldline.exceptions import ModelError, StreamInterruptedError, StreamTruncatedError
 from foldline.transports import NativeTransport
-from tests.faults.cutting import HOWS, Cutter, Tally, cut_all, run_agents
+from tests.faults.cut_streams import HOWS, Cutter, Tally, cut_all, run_agents
 from tests.faults.probe import Probe
 from tests.faults.wires import SSE, WIRES
 from tests.servers import Answer, FaultServer

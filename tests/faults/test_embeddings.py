@@ -17,7 +17,7 @@ from foldline.exceptions import (
 )
 from foldline.language_models import Limits, usage_scope
 from foldline.transports import NativeTransport
-from tests.faults.cancelling import Stepped
+from tests.faults.cancellation import Stepped
 from tests.faults.embedding_matrix import ENTRIES, EmbeddingInjector
 from tests.faults.embedding_scenarios import EMBEDDING_SCENARIOS
 from tests.faults.embedding_wires import EMBEDDING_WIRES, TEXTS, VECTORS, EmbeddingWire

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.faults import figures
-from tests.faults.cutting import cut_all
+from tests.faults.cut_streams import cut_all
 from tests.faults.figures import INPUTS_ALL, INPUTS_EACH, Part, Run, merge_cuts, missed, parts
 from tests.faults.shares import share_of
 from tests.fuzz.mutants import SUBJECTS, places

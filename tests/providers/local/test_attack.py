@@ -31,7 +31,7 @@ from foldline.language_models import Limits, usage_scope
 from foldline.providers.local import ChatLlamaCpp, LocalEmbeddings, RuntimeSettings, model_path
 from foldline.providers.local._chunk_stream import ChunkStream
 from tests.conftest import open_files
-from tests.faults.cancelling import Stepped
+from tests.faults.cancellation import Stepped
 
 pytestmark = [pytest.mark.timing, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ import pytest
 from foldline.agents import create_agent
 from foldline.messages import AIMessage, HumanMessage
 from foldline.providers.openai import ChatOpenAI
-from tests.providers.openai.test_whole import ANSWER
+from tests.providers.openai.test_whole_answers import ANSWER
 from tests.providers.test_shared_http import CHAT, model
 from tests.servers import FaultServer, json_answer
 

@@ -11,9 +11,9 @@ import pytest
 
 from foldline.exceptions import LimitExceededError
 from foldline.transports import Limits, NativeTransport
-from tests.faults import crowds
-from tests.faults.cancelling import ASKS, cancel_everywhere
-from tests.faults.crowds import chunk, resident
+from tests.faults import concurrency
+from tests.faults.cancellation import ASKS, cancel_everywhere
+from tests.faults.concurrency import chunk, resident
 from tests.faults.probe import Probe
 from tests.faults.wires import SSE, WIRES
 from tests.servers import Answer, FaultServer
@@ -35,20 +35,20 @@ def test_F_C03_cancelled_at_every_await_no_cancel_is_lost_and_nothing_leaks(
 def test_F_C04_one_model_in_twenty_loops_gives_twenty_answers_for_twenty_requests(
     fault_server: FaultServer, probe: Probe
 ) -> None:
-    assert crowds.loops(fault_server) == (20, 20)
+    assert concurrency.loops(fault_server) == (20, 20)
 
 
 def test_F_C05_forked_children_get_right_answers(fault_server: FaultServer) -> None:
-    assert crowds.forks(fault_server) == (0, 100)
+    assert concurrency.forks(fault_server) == (0, 100)
 
 
 def test_F_C06_sixty_four_threads_on_one_model_mix_nothing_up(fault_server: FaultServer) -> None:
-    assert crowds.threads(fault_server, times=5) == (0, 320)
+    assert concurrency.threads(fault_server, times=5) == (0, 320)
 
 
 @pytest.mark.slow
 def test_F_C14_five_hundred_streams_are_held_open_at_once() -> None:
-    counts = crowds.hold(500)
+    counts = concurrency.hold(500)
     assert (counts["held_open"], counts["right"], counts["failed"]) == (500, 500, 0)
     assert counts["files_left"] == 0
     assert counts["bytes_per_stream"] < 150_000

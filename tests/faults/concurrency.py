@@ -1,6 +1,6 @@
 """Many at once, and one after another: loops, forks, threads and thousands of open streams on one model.
 
-Run as a program (`python -m tests.faults.crowds 5000`) it holds that many streams open in a process of its own, with
+Run as a program (`python -m tests.faults.concurrency 5000`) it holds that many streams open in its own process, with
 as many file descriptors as the system allows, and prints what it saw as JSON.
 """
 
@@ -117,7 +117,7 @@ def resident() -> int:
 def hold(many: int) -> dict[str, Any]:
     """Hold streams open in another process; gives what it saw."""
     program = subprocess.run(
-        [sys.executable, "-m", "tests.faults.crowds", str(many)],
+        [sys.executable, "-m", "tests.faults.concurrency", str(many)],
         capture_output=True, text=True, timeout=600, cwd=ROOT, check=False,
     )  # fmt: skip
     assert program.returncode == 0, program.stderr
