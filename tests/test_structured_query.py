@@ -38,7 +38,7 @@ class Text(Visitor):
         return f"{structured_query.query}: {condition}"
 
 
-class Everything(Text):
+class AllVisitor(Text):
     allowed_comparators = None
     allowed_operators = None
 
@@ -60,7 +60,7 @@ def test_what_the_store_does_not_understand_is_refused():
     either = Operation(Operator.OR, [BOTH])
     with pytest.raises(ValueError, match=r"operator Operator\.OR is not allowed"):
         either.accept(Text())
-    assert either.accept(Everything()) == "author eq 'ann' and year gt 2020"
+    assert either.accept(AllVisitor()) == "author eq 'ann' and year gt 2020"
 
 
 def test_names_are_those_of_langchain():

@@ -22,7 +22,7 @@ TAGS = {
 ATTRIBUTES = {"alt", "class", "href", "open", "rel", "src", "start", "style", "target"}
 
 
-class Checked(HTMLParser):
+class HtmlContent(HTMLParser):
     """Reads HTML as a browser does, and keeps what it is made of."""
 
     def __init__(self, html: str) -> None:
@@ -92,7 +92,7 @@ def test_inside_a_line(text: str, html: str):
 def test_blocks(text: str, part: str):
     html = render_markdown(text)
 
-    Checked(html).check()
+    HtmlContent(html).check()
     assert part in html
 
 
@@ -123,7 +123,7 @@ def test_whatever_is_written_the_html_is_safe_and_closed(text: str):
         )._repr_html_(),
         Document(text, metadata={text: text})._repr_html_(),
     ):
-        Checked(html).check()
+        HtmlContent(html).check()
 
 
 @given(
@@ -136,7 +136,7 @@ def test_whatever_is_written_the_html_is_safe_and_closed(text: str):
     )
 )
 def test_plain_words_are_kept(text: str):
-    assert Checked(render_markdown(text)).text == text
+    assert HtmlContent(render_markdown(text)).text == text
 
 
 @pytest.mark.parametrize(

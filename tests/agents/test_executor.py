@@ -194,7 +194,7 @@ def test_only_the_last_steps_are_shown_to_the_agent(call):
 
 
 def test_an_agent_may_plan_several_actions_at_once(call):
-    class Twice(BaseMultiActionAgent):
+    class TwoActionAgent(BaseMultiActionAgent):
         @property
         def input_keys(self):
             return ["input"]
@@ -204,7 +204,10 @@ def test_an_agent_may_plan_several_actions_at_once(call):
                 return AgentFinish({"output": [step for _, step in intermediate_steps]}, "")
             return [AgentAction("shout", "a", ""), AgentAction("shout", "b", "")]
 
-    assert call.invoke(AgentExecutor(agent=Twice(), tools=[shout]), "?")["output"] == ["A!", "B!"]
+    assert call.invoke(AgentExecutor(agent=TwoActionAgent(), tools=[shout]), "?")["output"] == [
+        "A!",
+        "B!",
+    ]
 
 
 def test_a_tool_calling_agent_sends_results_back_with_their_ids(call):
@@ -469,7 +472,7 @@ def test_iter_tells_the_id_of_its_run_where_asked(call):
 
 
 def test_a_subclass_that_writes_the_whole_loop_is_obeyed(call):
-    class Own(AgentExecutor):
+    class BracketExecutor(AgentExecutor):
         def _call(self, inputs, run_manager=None):
             outputs = super()._call(inputs, run_manager=run_manager)
             return {"output": f"<{outputs['output']}>"}
@@ -477,7 +480,9 @@ def test_a_subclass_that_writes_the_whole_loop_is_obeyed(call):
     executor = react(ACT, END)
 
     assert (
-        call.invoke(Own(agent=executor.agent, tools=executor.tools), {"input": "?"})["output"]
+        call.invoke(BracketExecutor(agent=executor.agent, tools=executor.tools), {"input": "?"})[
+            "output"
+        ]
         == "<HI!>"
     )
 

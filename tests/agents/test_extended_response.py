@@ -80,7 +80,7 @@ def test_messages_of_a_command_come_after_the_answer(call):
 
 
 def test_only_the_last_try_counts(call):
-    class Twice(AgentMiddleware):
+    class RepeatingMiddleware(AgentMiddleware):
         def wrap_model_call(self, request, handler):
             handler(request)
             return handler(request)
@@ -89,7 +89,7 @@ def test_only_the_last_try_counts(call):
             await handler(request)
             return await handler(request)
 
-    twice = agent(Twice(), Note("inner"), script=("one", "two"))
+    twice = agent(RepeatingMiddleware(), Note("inner"), script=("one", "two"))
     state = call.invoke(twice, {"messages": [("user", "hello")]})
 
     assert state["seen"] == ["inner"]

@@ -138,10 +138,10 @@ def test_E5_calls_of_an_answer_that_was_cut_never_run(call, reason):
 def test_FU09_two_calls_with_one_id_are_refused(call):
     calls = [{"name": "add", "args": {"a": n, "b": n}, "id": "x"} for n in (1, 2)]
 
-    class Twice(FakeMessagesListChatModel):
+    class RepeatedIdModel(FakeMessagesListChatModel):
         """A model that is careless with ids."""
 
-    agent = create_agent(Twice(responses=[AIMessage("", tool_calls=calls)]), [add])
+    agent = create_agent(RepeatedIdModel(responses=[AIMessage("", tool_calls=calls)]), [add])
 
     with pytest.raises(MalformedStreamError, match="two tool calls with the id 'x'"):
         call.invoke(agent, "?")

@@ -126,10 +126,10 @@ def test_async_hooks_are_awaited_and_refused_in_a_blocking_call(call):
 
 
 def test_a_hook_may_update_the_state_and_jump(call):
-    class Counted(AgentState):
+    class CountState(AgentState):
         count: NotRequired[int]
 
-    @before_model(state_schema=Counted)
+    @before_model(state_schema=CountState)
     def count(state, runtime):
         return {"count": state.get("count", 0) + 1}
 
@@ -389,14 +389,14 @@ def test_middleware_brings_tools_and_two_of_one_name_are_refused(call):
 
 
 def test_the_public_methods_of_a_middleware_can_be_called_by_a_subclass(call):
-    class Loud(ModelRetryMiddleware):
+    class UpperCaseRetry(ModelRetryMiddleware):
         def wrap_model_call(self, request, handler):
             response = super().wrap_model_call(request, handler)
             return ModelResponse([AIMessage(response.message.text.upper())])
 
     agent = create_agent(
         scripted(ModelAPIError("down"), "back", retry_on_error=False),
-        middleware=[Loud(initial_delay=0)],
+        middleware=[UpperCaseRetry(initial_delay=0)],
     )
 
     assert call.invoke(agent, "?")["messages"][-1].text == "BACK"

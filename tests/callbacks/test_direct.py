@@ -66,7 +66,7 @@ class Particular(Listener):
     patience = 5.0
 
 
-class Deaf(Listener):
+class IgnoringListener(Listener):
     ignore_llm = True
 
 
@@ -123,21 +123,21 @@ def test_handlers_that_a_hook_adds_or_removes_are_heard_from_the_next_token(call
             if token == "b":
                 manager.remove_handler(self)
 
-    class Watched(FakeListChatModel):
+    class RunRecordingModel(FakeListChatModel):
         async def _events(self, request: Any, run: Any) -> Any:
             runs.append(run)
             async for batch in super()._events(request, run):
                 yield batch
 
     host = Host()
-    call.stream(Watched(responses=["abc"]), "hi", {"callbacks": [host]})
+    call.stream(RunRecordingModel(responses=["abc"]), "hi", {"callbacks": [host]})
 
     assert [token for token in host.tokens if token] == ["a", "b"]
     assert [token for token in listener.tokens if token] == ["b", "c"]
 
 
 def test_handlers_of_every_kind_hear_the_same_tokens(call: Any):
-    plain, particular, deaf = Listener(), Particular(), Deaf()
+    plain, particular, deaf = Listener(), Particular(), IgnoringListener()
     call.stream(MODEL, "hi", {"callbacks": [plain, deaf, particular]})
 
     assert [token for token in plain.tokens if token] == ["a", "b", "c"]
@@ -169,7 +169,7 @@ def test_a_fault_is_raised_where_the_handler_says_so_and_logged_elsewhere(
 def test_an_awaitable_that_a_plain_hook_returns_is_waited_for(call: Any):
     tokens: list[str] = []
 
-    class Lazy(Listener):
+    class AwaitableListener(Listener):
         def on_llm_new_token(self, token: Any, **kwargs: Any) -> Any:
             async def later() -> None:
                 await asyncio.sleep(0)
@@ -177,7 +177,7 @@ def test_an_awaitable_that_a_plain_hook_returns_is_waited_for(call: Any):
 
             return later()
 
-    call.stream(MODEL, "hi", {"callbacks": [Lazy()]})
+    call.stream(MODEL, "hi", {"callbacks": [AwaitableListener()]})
 
     assert [token for token in tokens if token] == ["a", "b", "c"]
 

@@ -133,7 +133,7 @@ def test_F_C08_what_is_no_exception_passes_through_a_handler(kind: type[BaseExce
 
 
 def test_F_C08_a_handler_that_changes_what_it_is_told_harms_nobody(call: Any):
-    class Vandal(BaseCallbackHandler):
+    class MutatingHandler(BaseCallbackHandler):
         run_inline = True
 
         def on_chain_start(self, *args: Any, tags: Any, metadata: Any, **kwargs: Any) -> None:
@@ -157,7 +157,9 @@ def test_F_C08_a_handler_that_changes_what_it_is_told_harms_nobody(call: Any):
 
     witness = Witness()
     call.invoke(
-        ADD | ADD, 1, {"callbacks": [Vandal(), witness], "tags": ["a"], "metadata": {"b": 1}}
+        ADD | ADD,
+        1,
+        {"callbacks": [MutatingHandler(), witness], "tags": ["a"], "metadata": {"b": 1}},
     )
 
     assert [tags for tags, _ in witness.starts] == [["a"], ["seq:step:1", "a"], ["seq:step:2", "a"]]
@@ -168,18 +170,20 @@ def test_F_C08_a_handler_that_changes_what_it_is_told_harms_nobody(call: Any):
         "index": 0,
         "delta": {"type": "text-delta", "text": "x"},
     }
-    handle_event([Vandal(), witness], "on_stream_event", "ignore_llm", event, run_id=uuid4())
+    handle_event(
+        [MutatingHandler(), witness], "on_stream_event", "ignore_llm", event, run_id=uuid4()
+    )
     assert witness.event == event
     assert event["delta"] == {"type": "text-delta", "text": "x"}
 
 
 def test_a_handler_may_ignore_kinds_of_events(call: Any):
-    class Deaf(Recorder):
+    class IgnoringRecorder(Recorder):
         @property
         def ignore_chain(self) -> bool:
             return True
 
-    deaf = Deaf()
+    deaf = IgnoringRecorder()
     call.invoke(ADD, 1, {"callbacks": [deaf]})
 
     assert deaf.events == []

@@ -87,11 +87,11 @@ def test_it_is_a_model_that_can_be_dumped_and_read():
 
 
 def test_a_history_that_cannot_add_says_what_to_write():
-    class Forgetful(BaseChatMessageHistory):
+    class ReadOnlyHistory(BaseChatMessageHistory):
         messages = ()  # type: ignore[assignment]
 
         def clear(self) -> None:
             """Nothing to forget."""
 
     with pytest.raises(NotImplementedError, match="neither `add_messages` nor `add_message`"):
-        Forgetful().add_user_message("hi")
+        ReadOnlyHistory().add_user_message("hi")

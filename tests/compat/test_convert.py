@@ -100,10 +100,10 @@ def test_their_message_keeps_its_calls_and_its_extra_fields():
 
 
 def test_a_class_of_the_programs_own_becomes_its_nearest_kind():
-    class Mine(their_messages.HumanMessage):
+    class MoodMessage(their_messages.HumanMessage):
         mood: str = "fine"
 
-    message = from_langchain(Mine("hi", mood="good"))
+    message = from_langchain(MoodMessage("hi", mood="good"))
 
     assert (type(message), message.content, message.mood) == (HumanMessage, "hi", "good")
 

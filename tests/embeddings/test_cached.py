@@ -100,7 +100,7 @@ def test_what_was_embedded_before_a_failure_is_kept(call):
     assert model.batches == [["a", "b"], ["c"]]
 
 
-class Gone(InMemoryByteStore):
+class FailingStore(InMemoryByteStore):
     def mget(self, keys):
         raise StoreError("gone")
 
@@ -109,7 +109,9 @@ class Gone(InMemoryByteStore):
 
 
 def test_F_K03_a_store_that_went_away_is_a_miss(call, caplog):
-    cached = CacheBackedEmbeddings.from_bytes_store(Counting(), Gone(), query_embedding_cache=True)
+    cached = CacheBackedEmbeddings.from_bytes_store(
+        Counting(), FailingStore(), query_embedding_cache=True
+    )
     assert call.run(cached, "embed_documents", ["a"]) == [[1.0, 0.1]]
     assert call.run(cached, "embed_query", "a") == [1.0, 0.1]
     assert "gone" in caplog.text

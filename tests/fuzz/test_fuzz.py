@@ -45,7 +45,7 @@ def hanging_is_told() -> Iterator[None]:
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 def test_spoilt_seeds_give_a_value_or_a_typed_error(target: Target):
     fuzzer = Fuzzer(target, SEED)
-    fuzzer.turn(seconds=30, most=EACH)
+    fuzzer.turn(seconds=30, maximum=EACH)
     assert fuzzer.outcome.failures == []
     assert fuzzer.outcome.inputs == EACH
 
@@ -214,7 +214,7 @@ def test_the_fuzzer_sees_what_it_is_for(tmp_path: Any):
             raise KeyError("data")
 
     fuzzer = Fuzzer(Target("bad", spoil, lambda: [b"data: x", b"a"]), SEED, tmp_path)
-    fuzzer.turn(seconds=10, most=50)
+    fuzzer.turn(seconds=10, maximum=50)
     assert any("Broken" in failure for failure in fuzzer.outcome.failures)
     assert any("KeyError" in failure for failure in fuzzer.outcome.failures)
     assert list(tmp_path.glob("bad-*.bin"))
@@ -228,7 +228,7 @@ def test_an_input_that_hangs_is_a_failure(monkeypatch: pytest.MonkeyPatch):
             pass
 
     fuzzer = Fuzzer(Target("slow", hang, lambda: [b"a"]), SEED)
-    fuzzer.turn(seconds=5, most=1)
+    fuzzer.turn(seconds=5, maximum=1)
     assert "HangingError" in fuzzer.outcome.failures[0]
 
 

@@ -489,7 +489,7 @@ def test_config_reaches_nodes(call):
 
 
 def test_what_is_not_tracked_is_not_written(call):
-    class Loose(TypedDict, total=False):
+    class UntrackedState(TypedDict, total=False):
         n: int
         client: Annotated[Any, UntrackedValue]
 
@@ -497,7 +497,7 @@ def test_what_is_not_tracked_is_not_written(call):
     graph = of(
         ("open", lambda state: {"client": object()}),
         ("use", lambda state: {"n": int("client" in state)}),
-        schema=Loose,
+        schema=UntrackedState,
         checkpointer=saver,
     )
 

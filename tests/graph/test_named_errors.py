@@ -194,10 +194,10 @@ def test_an_object_that_nothing_declares_is_refused_when_it_is_written(call):
     class Thing:
         pass
 
-    class Loose(TypedDict):
+    class ObjectState(TypedDict):
         thing: object
 
-    graph = StateGraph(Loose)
+    graph = StateGraph(ObjectState)
     graph.add_node("make", lambda state: {"thing": Thing()})
     graph.add_edge(START, "make")
 

@@ -90,7 +90,7 @@ class LangChains(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-class Both(LangChains):
+class WithHooks(LangChains):
     def preprocess(self, input, options):
         return {"messages": [HumanMessage(input.messages[0].text.upper())]}
 
@@ -100,7 +100,7 @@ class Both(LangChains):
 
 
 def test_any_model_may_have_preprocess_and_postprocess(call):
-    assert call.invoke(Both(), "x").text == "X!"
+    assert call.invoke(WithHooks(), "x").text == "X!"
 
 
 class Overriding(LangChains):

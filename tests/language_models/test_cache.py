@@ -123,11 +123,14 @@ def test_F_K07_what_differs_is_kept_apart(call):
 
 
 def test_fields_tell_models_apart_where_the_author_said_nothing(call):
-    class Named(GenerateOnly):
+    class FlavouredModel(GenerateOnly):
         flavour: str = "sweet"
 
     cache = InMemoryCache()
-    sweet, sour = Named(items=["1"], cache=cache), Named(items=["1"], cache=cache, flavour="sour")
+    sweet, sour = (
+        FlavouredModel(items=["1"], cache=cache),
+        FlavouredModel(items=["1"], cache=cache, flavour="sour"),
+    )
 
     call.invoke(sweet, "q")
     call.invoke(sour, "q")
@@ -165,14 +168,14 @@ def test_the_global_cache_serves_models_that_name_none(call):
 
 
 def test_a_kept_answer_is_not_processed_twice(call):
-    class Loud(ChatModel):
+    class PostprocessingModel(ChatModel):
         def process(self, input: Any, options: Any) -> Any:
             return {"text": "hello"}
 
         def postprocess(self, input: Any, output: Any, options: Any) -> Any:
             return output.model_copy(update={"text": f"{output.text}!"})
 
-    model = Loud(cache=InMemoryCache())
+    model = PostprocessingModel(cache=InMemoryCache())
 
     assert [call.invoke(model, "q").text for _ in range(3)] == ["hello!"] * 3
 

@@ -401,7 +401,7 @@ def test_closing_from_another_thread_ends_the_reader_with_a_closed_stream():
 def test_reading_a_stream_inside_its_own_callback_is_refused_and_harms_nobody(call):
     errors: list[BaseException] = []
 
-    class Curious(Listener):
+    class ReadingListener(Listener):
         stream: Any = None
 
         def on_stream_event(self, event: Any, **kwargs: Any) -> None:
@@ -413,7 +413,7 @@ def test_reading_a_stream_inside_its_own_callback_is_refused_and_harms_nobody(ca
             except UsageError as error:
                 errors.append(error)
 
-    curious = Curious()
+    curious = ReadingListener()
     if not call.is_async:
         curious.stream = stream = rich().stream_v2("x", {"callbacks": [curious]})
         message = stream.output

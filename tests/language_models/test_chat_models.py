@@ -203,10 +203,10 @@ def test_T98_wrappers_pass_v2_through_with_the_options_of_the_call(call, wrapper
 
 @pytest.mark.parametrize("model", [scripted, lambda: Chunked(items=["Hello", " there"])])
 def test_a_v1_marker_makes_invoke_stream_tokens_without_changing_what_it_returns(call, model):
-    class Marked(TokenListener, StreamingHandler):
+    class StreamingTokenListener(TokenListener, StreamingHandler):
         pass
 
-    handler = Marked()
+    handler = StreamingTokenListener()
 
     plain, marked_answer = (
         call.invoke(model(), "x"),
@@ -230,10 +230,10 @@ def test_a_v1_marker_makes_invoke_stream_tokens_without_changing_what_it_returns
 def test_T95_a_v2_marker_routes_invoke_through_events_without_changing_its_shape(
     call, model, version
 ):
-    class Marked(Listener, V2StreamingHandler):
+    class StreamingTokenListener(Listener, V2StreamingHandler):
         pass
 
-    handler = Marked()
+    handler = StreamingTokenListener()
     versioned_model = model().model_copy(update={"output_version": version})
 
     plain = call.invoke(versioned_model, "x")
@@ -342,7 +342,7 @@ def test_verbose_adds_the_handler_that_prints():
 # -- limits and retries
 
 
-class Counted(BaseRateLimiter):
+class RecordingLimiter(BaseRateLimiter):
     def __init__(self, events: list[Any]) -> None:
         self.events = events
 
@@ -357,7 +357,7 @@ class Counted(BaseRateLimiter):
 @pytest.mark.parametrize("api", list(APIS))
 def test_T94_the_rate_limiter_waits_after_the_start_was_told(call, api):
     listener = Listener()
-    model = scripted(rate_limiter=Counted(listener.events), callbacks=[listener])
+    model = scripted(rate_limiter=RecordingLimiter(listener.events), callbacks=[listener])
 
     APIS[api](call, model)
 

@@ -29,7 +29,7 @@ THREE = AIMessage("hi", usage_metadata=usage(1000, 500))
 """An answer that costs 0.003 by these prices."""
 
 
-class Named(Speaking):
+class PricedModel(Speaking):
     """A model with a provider and a model name."""
 
     provider: str = "openai"
@@ -78,7 +78,7 @@ def test_a_scope_and_an_answer_say_what_it_cost(call, kind):
 
 def test_the_table_has_the_price_where_the_profile_has_none(call):
     prices = find_prices("openai", "gpt-4o-mini")
-    model = Named(answers=[AIMessage("hi", usage_metadata=usage(1_000_000, 0))])
+    model = PricedModel(answers=[AIMessage("hi", usage_metadata=usage(1_000_000, 0))])
 
     with usage_scope() as scope:
         call.invoke(model, "x")
@@ -91,7 +91,7 @@ def test_the_table_has_the_price_where_the_profile_has_none(call):
 def test_the_cost_of_a_scope_is_none_and_not_nothing_where_a_price_is_not_known(call):
     priced_model, unknown = (
         Speaking(answers=[THREE], profile={"prices": PRICES}),
-        Named(answers=[THREE], named="secret"),
+        PricedModel(answers=[THREE], named="secret"),
     )
 
     with usage_scope() as scope:
@@ -140,7 +140,7 @@ def test_another_service_has_another_price(call):
     flex_answer = AIMessage(
         "hi", usage_metadata=usage(1_000_000, 0), response_metadata={"service_tier": "flex"}
     )
-    model = Named(answers=[million, flex_answer], named="gpt-5")
+    model = PricedModel(answers=[million, flex_answer], named="gpt-5")
 
     with usage_scope() as scope:
         call.invoke(model, "x", service_tier="priority")
@@ -170,7 +170,7 @@ def test_a_callback_sums_the_costs(call):
     handler = UsageMetadataCallbackHandler()
     metadata = {"model_provider": "openai", "model_name": "gpt-4o-mini"}
     answer = AIMessage("hi", usage_metadata=usage(1_000_000, 0), response_metadata=metadata)
-    model = Named(answers=[answer])
+    model = PricedModel(answers=[answer])
 
     assert handler.cost == 0
     call.invoke(model, "x", {"callbacks": [handler]})
@@ -252,7 +252,7 @@ def test_a_service_that_was_not_granted_is_paid_as_the_usual_one(call):
     )
 
     with usage_scope() as scope:
-        call.invoke(Named(answers=[million], named="gpt-5"), "x", service_tier="flex")
+        call.invoke(PricedModel(answers=[million], named="gpt-5"), "x", service_tier="flex")
 
     assert scope.cost == pytest.approx(prices["input"])
 

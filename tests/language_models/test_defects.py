@@ -130,7 +130,7 @@ def test_failure_hooks_are_called_once(call):
 def test_a_timeout_cancels():
     cancellations = []
 
-    class Stuck(ChatModel):
+    class HangingModel(ChatModel):
         async def process(self, input, options):
             try:
                 await asyncio.sleep(60)
@@ -139,7 +139,7 @@ def test_a_timeout_cancels():
 
     async def body():
         with usage_scope(Limits(timeout=0.05)):
-            await Stuck().ainvoke("x")
+            await HangingModel().ainvoke("x")
 
     start = time.monotonic()
     with pytest.raises(BudgetExceeded):
@@ -253,7 +253,7 @@ def test_no_path_and_no_url_of_a_message_is_read(call, tmp_path):
 # -- retries after content was delivered
 
 
-class Cut(Speaking):
+class BreakingModel(Speaking):
     """Breaks once in the middle of its answer."""
 
     breaks: int = 1
@@ -267,7 +267,7 @@ class Cut(Speaking):
 
 
 def test_after_content_was_delivered_the_error_is_raised_with_the_partial(call):
-    model = Cut(answers=["one two"], retry_on_error=AT_ONCE)
+    model = BreakingModel(answers=["one two"], retry_on_error=AT_ONCE)
 
     with pytest.raises(StreamInterruptedError) as excinfo:
         call.stream(model, "x")
@@ -278,7 +278,7 @@ def test_after_content_was_delivered_the_error_is_raised_with_the_partial(call):
 
 def test_with_reset_the_consumer_is_told_what_to_drop_and_the_attempt_is_repeated(call):
     policy = RetryPolicy(initial=0.0, jitter=False, on_partial="reset")
-    model = Cut(answers=["one two"], retry_on_error=policy)
+    model = BreakingModel(answers=["one two"], retry_on_error=policy)
 
     events = call.stream_v2(model, "x")
 
@@ -295,7 +295,7 @@ def test_with_reset_the_consumer_is_told_what_to_drop_and_the_attempt_is_repeate
 
 def test_with_reset_chunks_add_up_to_the_repeated_answer(call):
     policy = RetryPolicy(initial=0.0, jitter=False, on_partial="reset")
-    chunks = call.stream(Cut(answers=["one two"], retry_on_error=policy), "x")
+    chunks = call.stream(BreakingModel(answers=["one two"], retry_on_error=policy), "x")
 
     total = chunks[0]
     for chunk in chunks[1:]:
@@ -307,7 +307,7 @@ def test_with_reset_chunks_add_up_to_the_repeated_answer(call):
 
 def test_with_reset_the_text_of_a_stream_is_the_repeated_answer():
     policy = RetryPolicy(initial=0.0, jitter=False, on_partial="reset")
-    stream = Cut(answers=["one two"], retry_on_error=policy).stream_v2("x")
+    stream = BreakingModel(answers=["one two"], retry_on_error=policy).stream_v2("x")
 
     assert str(stream.text) == "one two "
     assert stream.output.text == "one two "

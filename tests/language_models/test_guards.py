@@ -108,13 +108,15 @@ def test_an_answer_kept_for_others_must_pass_the_guards_of_this_call(call):
 
 
 def test_every_generation_must_pass(call):
-    class Several(GenerateOnly):
+    class TwoGenerations(GenerateOnly):
         def _generate(self, *args, **kwargs):
             first = super()._generate(*args, **kwargs).generations[0]
             second = ChatGeneration(message=AIMessage("the secret word"))
             return ChatResult(generations=[first, second])
 
-    strict, mild = (Several(answers=["fine"], guards=[guard]) for guard in (no_secrets, censored))
+    strict, mild = (
+        TwoGenerations(answers=["fine"], guards=[guard]) for guard in (no_secrets, censored)
+    )
 
     with pytest.raises(OutputRejectedError):
         call.generate(strict, [[HumanMessage("x")]])
@@ -127,7 +129,7 @@ def test_every_generation_must_pass(call):
 
 
 def test_further_answers_of_a_model_that_speaks_in_events_must_pass_too(call):
-    class Several(Narrow):
+    class TwoGenerations(Narrow):
         async def _events(self, request, run):
             async for event in super()._events(request, run):
                 yield event
@@ -139,7 +141,9 @@ def test_further_answers_of_a_model_that_speaks_in_events_must_pass_too(call):
             return ChatResult(generations=[*result.generations, *others])
 
     tools = [{"type": "function", "function": {"name": "a.b", "parameters": {}}}]
-    strict, free = (Several(answers=["fine"], guards=guards) for guards in ([no_secrets], []))
+    strict, free = (
+        TwoGenerations(answers=["fine"], guards=guards) for guards in ([no_secrets], [])
+    )
 
     with pytest.raises(OutputRejectedError):
         call.generate(strict, [[HumanMessage("x")]], tools=tools)

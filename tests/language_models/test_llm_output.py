@@ -17,7 +17,7 @@ USAGE = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
 SPENT = {"token_usage": {"total_tokens": 3}, "model_name": "x"}
 
 
-class Both(BaseChatModel):
+class LangChainModel(BaseChatModel):
     """Written for LangChain: `_generate` and `_stream`."""
 
     streaming: bool = False
@@ -35,7 +35,7 @@ class Both(BaseChatModel):
             yield ChatGenerationChunk(message=AIMessageChunk(text))
 
 
-class Native(Both):
+class Native(LangChainModel):
     """Written with the protocol's events."""
 
     def _stream_chat_model_events(self, messages, stop=None, **kwargs):
@@ -65,7 +65,7 @@ class EventRecorder(Recorder, V2StreamingHandler):
     """Wants events, and so no tokens of an `invoke`."""
 
 
-@pytest.mark.parametrize("model", [Both, Native])
+@pytest.mark.parametrize("model", [LangChainModel, Native])
 def test_streaming_answers_invoke_by_the_stream_and_tells_tokens(model: Any, call: Any):
     recorder = Recorder()
 
@@ -75,7 +75,7 @@ def test_streaming_answers_invoke_by_the_stream_and_tells_tokens(model: Any, cal
     assert [token for token in recorder.tokens if token] == ["a", "b"]
 
 
-@pytest.mark.parametrize("model", [Both, Native])
+@pytest.mark.parametrize("model", [LangChainModel, Native])
 def test_without_streaming_the_whole_answer_is_asked_for(model: Any, call: Any):
     recorder = Recorder()
 
@@ -84,12 +84,12 @@ def test_without_streaming_the_whole_answer_is_asked_for(model: Any, call: Any):
 
 
 def test_streaming_without_a_listener_answers_by_the_stream_too(call: Any):
-    assert call.invoke(Both(streaming=True), "x").text == "ab"
+    assert call.invoke(LangChainModel(streaming=True), "x").text == "ab"
 
 
 def test_disable_streaming_wins(call: Any):
     recorder = Recorder()
-    model = Both(streaming=True, disable_streaming=True)
+    model = LangChainModel(streaming=True, disable_streaming=True)
 
     assert call.invoke(model, "x", {"callbacks": [recorder]}).text == "whole"
     assert recorder.tokens == []
@@ -98,7 +98,7 @@ def test_disable_streaming_wins(call: Any):
 def test_a_listener_to_events_hears_no_tokens_of_an_invoke(call: Any):
     recorder = EventRecorder()
 
-    call.invoke(Both(streaming=True), "x", {"callbacks": [recorder]})
+    call.invoke(LangChainModel(streaming=True), "x", {"callbacks": [recorder]})
 
     assert recorder.tokens == []
 
@@ -106,10 +106,10 @@ def test_a_listener_to_events_hears_no_tokens_of_an_invoke(call: Any):
 def test_what_an_author_says_in_llm_output_is_told(call: Any):
     recorder = Recorder()
 
-    call.invoke(Both(), "x", {"callbacks": [recorder]})
+    call.invoke(LangChainModel(), "x", {"callbacks": [recorder]})
 
     assert recorder.outputs == [SPENT]
-    assert call.generate(Both(), [[], []]).llm_output == {
+    assert call.generate(LangChainModel(), [[], []]).llm_output == {
         "token_usage": {"total_tokens": 6},
         "model_name": "x",
     }

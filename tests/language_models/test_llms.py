@@ -252,12 +252,12 @@ def test_generate_takes_configs_for_each_prompt(call):
 
 
 def test_too_few_generations_are_refused(call):
-    class Lazy(BaseLLM):
+    class EmptyResultModel(BaseLLM):
         def _generate(self, prompts: list[str], **kwargs: Any) -> LLMResult:
             return LLMResult(generations=[])
 
     with pytest.raises(UsageError, match="at least one generation"):
-        call.invoke(Lazy(), "a")
+        call.invoke(EmptyResultModel(), "a")
 
 
 def test_a_model_without_a_hook_says_what_to_write():

@@ -207,7 +207,7 @@ def test_blocks_of_aigne_become_media_blocks():
 
 
 def test_preprocess_and_postprocess_are_awaited(call):
-    class Both(ChatModel):
+    class HookedModel(ChatModel):
         async def preprocess(self, input, options):
             await asyncio.sleep(0)
             return {"messages": [HumanMessage(input.messages[0].text.upper())]}
@@ -219,11 +219,11 @@ def test_preprocess_and_postprocess_are_awaited(call):
             await asyncio.sleep(0)
             return {"text": output.text + "!"}
 
-    assert call.invoke(Both(), "x").text == "X!"
+    assert call.invoke(HookedModel(), "x").text == "X!"
 
 
 def test_blocking_preprocess_and_postprocess_work_sync_and_async(call):
-    class Both(ChatModel):
+    class HookedModel(ChatModel):
         def preprocess(self, input, options):
             input.model_options["seed"] = 1
             return input
@@ -234,7 +234,7 @@ def test_blocking_preprocess_and_postprocess_work_sync_and_async(call):
         def postprocess(self, input, output, options):
             return ChatModelOutput(text=output.text + "!")
 
-    assert call.invoke(Both(), "x").text == "1!"
+    assert call.invoke(HookedModel(), "x").text == "1!"
 
 
 IMAGE = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
@@ -369,21 +369,21 @@ def test_process_and_preprocess_see_how_files_are_wanted(call):
 
 
 def test_what_process_may_not_give_is_told(call):
-    class Odd(ChatModel):
+    class ReturningModel(ChatModel):
         given: object = 7
 
         def process(self, input, options):
             return self.given
 
     with pytest.raises(UsageError, match="`process` gave int"):
-        call.invoke(Odd(), "x")
+        call.invoke(ReturningModel(), "x")
     with pytest.raises(MalformedStreamError, match="'txt'"):
-        call.invoke(Odd(given={"txt": "x"}), "x")
+        call.invoke(ReturningModel(given={"txt": "x"}), "x")
     with pytest.raises(UsageError, match="no 'temperature'"):
-        call.run(Odd(), "run", {"messages": "x", "temperature": 1})
+        call.run(ReturningModel(), "run", {"messages": "x", "temperature": 1})
     for model_input in ("x", [HumanMessage("x")]):
         with pytest.raises(UsageError, match="takes a ChatModelInput or a dict"):
-            call.run(Odd(), "run", model_input)
+            call.run(ReturningModel(), "run", model_input)
 
 
 def test_a_model_without_process_cannot_be_made():

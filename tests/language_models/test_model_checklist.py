@@ -41,7 +41,7 @@ def scripted(*script: Any, **fields: Any) -> ScriptedChatModel:
     return ScriptedChatModel(script=list(script) or ["Hello there"], is_cyclic=True, **fields)
 
 
-class Both(Chunked, GenerateOnly):
+class StreamAndGenerate(Chunked, GenerateOnly):
     """Its author wrote `_stream` and `_generate`."""
 
     def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
@@ -59,7 +59,9 @@ def test_T88_a_model_with_only_generate_gives_a_valid_replayed_stream(call, kind
 
 
 def test_T89_a_model_that_may_not_stream_is_replayed(call):
-    reading = read(call, Both(items=["Hel", "lo"], disable_streaming=True), "events", "texts")
+    reading = read(
+        call, StreamAndGenerate(items=["Hel", "lo"], disable_streaming=True), "events", "texts"
+    )
 
     assert_valid_event_stream(reading.values[0])
     assert reading.value == ["Hello"]
@@ -97,7 +99,7 @@ def test_T91_a_sync_only_model_under_an_async_call_does_not_block_the_loop(kind)
 
 
 def test_T92_streaming_may_be_disabled_for_calls_with_tools_alone(call):
-    model = Both(items=["Hel", "lo"], disable_streaming="tool_calling")
+    model = StreamAndGenerate(items=["Hel", "lo"], disable_streaming="tool_calling")
 
     assert read(call, model, "texts").value == ["Hel", "lo"]
     assert read(call, model, "texts", tools=[{"type": "function"}]).value == ["Hello"]
@@ -117,7 +119,7 @@ def test_T93_a_cache_hit_replays_with_the_id_that_is_returned_and_v2_reads_and_w
     assert len(model.requests) == 1
 
 
-class Counted(BaseRateLimiter):
+class RecordingLimiter(BaseRateLimiter):
     def __init__(self, events: list[tuple[str, Any]]) -> None:
         self.events = events
 
@@ -134,7 +136,7 @@ class Counted(BaseRateLimiter):
 def test_T94_the_start_is_told_once_and_then_the_rate_limiter_asked_once(call, api, kind):
     listener = Listener()
     items = [start(), *text_events("a"), FINISH] if kind is Events else ["a"]
-    model = kind(items=items, rate_limiter=Counted(listener.events), callbacks=[listener])
+    model = kind(items=items, rate_limiter=RecordingLimiter(listener.events), callbacks=[listener])
 
     {"invoke": call.invoke, "stream": call.stream, "v2": lambda m, _: answer(call, m)}[api](
         model, "x"
@@ -145,7 +147,7 @@ def test_T94_the_start_is_told_once_and_then_the_rate_limiter_asked_once(call, a
     assert (names.count("on_chat_model_start"), names.count("limit")) == (1, 1)
 
 
-class Marked(TokenListener, V2StreamingHandler):
+class EventTokenListener(TokenListener, V2StreamingHandler):
     """Gets events under `invoke` too."""
 
 
@@ -155,8 +157,10 @@ MODELS = {
     "native": lambda **fields: Native(items=[start(), *text_events("Hello"), FINISH], **fields),
     "events": lambda **fields: Events(items=[start(), *text_events("Hello"), FINISH], **fields),
     "whole": lambda **fields: GenerateOnly(items=["Hello"], **fields),
-    "both": lambda **fields: Both(items=["Hel", "lo"], **fields),
-    "both, no stream": lambda **fields: Both(items=["Hel", "lo"], disable_streaming=True, **fields),
+    "both": lambda **fields: StreamAndGenerate(items=["Hel", "lo"], **fields),
+    "both, no stream": lambda **fields: StreamAndGenerate(
+        items=["Hel", "lo"], disable_streaming=True, **fields
+    ),
 }
 
 
@@ -187,12 +191,12 @@ def test_T95_on_stream_event_is_told_exactly_where_the_specification_says(call, 
     assert stream_events(invoke, TokenListener()) == []
     assert stream_events(generate, TokenListener()) == []
     assert stream_events(stream, TokenListener()) == []
-    assert stream_events(stream, Marked()) == []
+    assert stream_events(stream, EventTokenListener()) == []
     assert stream_events(stream_v2, TokenListener())[-1] == "message-finish"
-    events = stream_events(invoke, Marked())
+    events = stream_events(invoke, EventTokenListener())
     assert (events[0], events[-1]) == ("message-start", "message-finish")
     assert events.count("message-finish") == 1
-    assert stream_events(generate, Marked())[-1] == "message-finish"
+    assert stream_events(generate, EventTokenListener())[-1] == "message-finish"
 
 
 @pytest.mark.parametrize("kind", [Chunked, GenerateOnly, Events, Native])

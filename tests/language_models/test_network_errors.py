@@ -336,7 +336,7 @@ def test_the_setting_of_the_call_wins(call):
 
 
 def test_failed_requests_and_wrong_json_are_one_budget(call):
-    class Both(ChatModel):
+    class FlakyModel(ChatModel):
         calls: int = 0
 
         def process(self, input, options):
@@ -345,7 +345,7 @@ def test_failed_requests_and_wrong_json_are_one_budget(call):
                 raise ConnectionResetError("x")
             return {"text": "no"}
 
-    model = Both(retry_on_error=AT_ONCE)
+    model = FlakyModel(retry_on_error=AT_ONCE)
 
     with pytest.raises(StructuredOutputError):
         call.run(model, "run", {"messages": "x", "responseFormat": WANTED})

@@ -203,25 +203,25 @@ def test_a_step_that_fails_before_the_model_is_told_once():
     assert listener.errors == 2  # the step's, and the sequence's
 
 
-class Mine(AIMessage):
+class AuthorMessage(AIMessage):
     """An author's own class."""
 
 
 def test_a_whole_answer_keeps_its_class_and_form_when_its_tools_are_renamed(call):
-    class Named(GenerateOnly):
+    class PatternModel(GenerateOnly):
         _tool_name_pattern = "[A-Za-z0-9_-]"
 
     block = {"type": "tool_use", "id": "c1", "name": "files_read", "input": {"a": 1}}
     raw = {"id": "c1", "type": "function", "function": {"name": "files_read", "arguments": "{}"}}
-    answer = Mine(
+    answer = AuthorMessage(
         content=[block],
         additional_kwargs={"tool_calls": [raw]},
         tool_calls=[{"name": "files_read", "args": {"a": 1}, "id": "c1", "type": "tool_call"}],
     )
     tool = {"type": "function", "function": {"name": "files.read", "parameters": {}}}
-    message = call.invoke(Named(answers=[answer]).bind_tools([tool]), "x")
+    message = call.invoke(PatternModel(answers=[answer]).bind_tools([tool]), "x")
 
-    assert type(message) is Mine
+    assert type(message) is AuthorMessage
     assert message.content == [{**block, "name": "files.read"}]
     assert message.tool_calls[0]["name"] == "files.read"
     assert message.additional_kwargs["tool_calls"][0]["function"]["name"] == "files.read"

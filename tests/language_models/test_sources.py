@@ -33,7 +33,7 @@ EVENTS = [start(), *text_events("Hel", "lo"), FINISH]
 CHUNKS = ["Hel", "lo"]
 
 
-class Both(Chunked):
+class StreamAndGenerate(Chunked):
     """Its author wrote `_stream` and `_generate`, as most LangChain models do."""
 
     _generate = GenerateOnly._generate  # type: ignore[assignment]
@@ -76,7 +76,7 @@ def with_async(cls: type[Scripted]) -> Any:
     def items(self: Any, messages: Any, kwargs: Any) -> Any:
         return Scripted.answer_to(self, messages, kwargs)
 
-    class Made(cls):  # type: ignore[misc,valid-type]
+    class WithAnswerTo(cls):  # type: ignore[misc,valid-type]
         def answer_to(self, messages: Any, kwargs: Any) -> Any:
             import sys
 
@@ -84,8 +84,8 @@ def with_async(cls: type[Scripted]) -> Any:
             self.items = ["Hello"] if "generate" in caller else CHUNKS
             return items(self, messages, kwargs)
 
-    Made.__name__ = cls.__name__
-    return Made
+    WithAnswerTo.__name__ = cls.__name__
+    return WithAnswerTo
 
 
 MODELS = {
@@ -97,7 +97,7 @@ MODELS = {
     "_astream": lambda: AChunked(items=CHUNKS, calls=[]),
     "_generate": lambda: GenerateOnly(items=["Hello"], calls=[]),
     "_agenerate": lambda: AsyncGenerateOnly(items=["Hello"], calls=[]),
-    "_stream, _generate": lambda: with_async(Both)(calls=[]),
+    "_stream, _generate": lambda: with_async(StreamAndGenerate)(calls=[]),
     "_astream, _agenerate": lambda: with_async(BothTwins)(calls=[]),
     "all four": lambda: with_async(AllFour)(calls=[]),
     "_call": lambda: Simple(calls=[]),
@@ -222,7 +222,7 @@ def test_no_generation_at_all_is_a_typed_error(call):
 
 
 def test_T92_disable_streaming_only_with_tools(call):
-    model = with_async(Both)(calls=[], disable_streaming="tool_calling")
+    model = with_async(StreamAndGenerate)(calls=[], disable_streaming="tool_calling")
 
     plain = read(call, model, "texts").value
     with_tools = read(call, model, "texts", tools=[{"type": "function"}]).value
@@ -327,7 +327,7 @@ def test_F_C10_blocking_calls_inside_a_running_loop_work():
 
 
 def test_what_a_subclass_writes_is_nearer_than_what_it_inherits(call):
-    class Loud(Events):
+    class UpperCaseEvents(Events):
         def _stream(
             self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
         ) -> Any:
@@ -342,7 +342,7 @@ def test_what_a_subclass_writes_is_nearer_than_what_it_inherits(call):
             result.generations[0].message.content += "!"
             return result
 
-    model = Loud(items=EVENTS)
+    model = UpperCaseEvents(items=EVENTS)
 
     assert answer(call, model).text == "HELLO"
     assert call.invoke(model, "x").text == "Hello!"

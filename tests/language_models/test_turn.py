@@ -311,12 +311,12 @@ def test_T61_unknown_usage_keys_are_kept(call):
 
 
 def test_T62_changing_an_event_harms_nobody(call):
-    class Vandal(Listener):
+    class ClearingListener(Listener):
         def on_stream_event(self, event: Any, **kwargs: Any) -> None:
             event.clear()
 
     model = Chunked(items=["a", [{"type": "reasoning", "reasoning": "r", "extras": {"k": [1]}}]])
-    reading = read(call, model, "events", "output", config={"callbacks": [Vandal()]})
+    reading = read(call, model, "events", "output", config={"callbacks": [ClearingListener()]})
     for event in reading.values[0]:
         event.clear()
 

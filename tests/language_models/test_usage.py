@@ -195,7 +195,7 @@ def test_a_limit_of_cost_without_prices_says_what_to_give(call):
 def test_a_timeout_cancels_an_awaited_call():
     cancellations = []
 
-    class Stuck(ChatModel):
+    class HangingModel(ChatModel):
         async def process(self, input, options):
             try:
                 await asyncio.sleep(30)
@@ -205,7 +205,7 @@ def test_a_timeout_cancels_an_awaited_call():
 
     async def body():
         with usage_scope(Limits(timeout=0.05)):
-            await Stuck().ainvoke("x")
+            await HangingModel().ainvoke("x")
 
     start = time.monotonic()
     with pytest.raises(BudgetExceeded, match=r"0\.05 s"):

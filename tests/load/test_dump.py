@@ -223,17 +223,17 @@ def test_a_secret_in_the_key_of_a_dict_is_an_error():
 
 
 def test_a_class_that_borrows_the_name_of_another_is_an_error():
-    class Impostor(Document):
+    class DocumentImpostor(Document):
         @classmethod
         def lc_id(cls) -> list[str]:
             return ["foldline", "documents", "Document"]
 
     with pytest.raises(SchemaError, match="which is another class"):
-        dumps(Impostor("x"))
+        dumps(DocumentImpostor("x"))
 
 
 def test_a_class_that_borrows_the_name_of_one_never_imported_is_an_error(monkeypatch):
-    class Impostor(Document):
+    class DocumentImpostor(Document):
         @classmethod
         def lc_id(cls) -> list[str]:
             return ["foldline", "nowhere", "Thing"]
@@ -242,7 +242,7 @@ def test_a_class_that_borrows_the_name_of_one_never_imported_is_an_error(monkeyp
         REGISTRY, ("foldline", "nowhere", "Thing"), RegistryEntry("foldline.nowhere:Thing", "core")
     )
     with pytest.raises(SchemaError, match="which is another class"):
-        dumps(Impostor("x"))
+        dumps(DocumentImpostor("x"))
 
 
 def test_pretty_indents_and_other_options_go_to_json():

@@ -68,18 +68,18 @@ def test_a_handler_that_does_not_look_costs_no_dump(monkeypatch):
     sources = []
     monkeypatch.setattr(lazy_dump, "dumpd", lambda source: sources.append(source) or {"id": ["x"]})
 
-    class Quiet(BaseCallbackHandler):
+    class IgnoringHandler(BaseCallbackHandler):
         def on_chat_model_start(self, serialized, messages, **kwargs): ...
 
         def on_chain_start(self, serialized, inputs, **kwargs): ...
 
-    class Curious(Quiet):
+    class ReadingHandler(IgnoringHandler):
         def on_chat_model_start(self, serialized, messages, **kwargs):
             assert serialized["id"] == ["x"]
 
     chain = ChatPromptTemplate.from_template("{topic}") | FakeListChatModel(responses=["hi"])
-    chain.invoke({"topic": "bears"}, {"callbacks": [Quiet()]})
+    chain.invoke({"topic": "bears"}, {"callbacks": [IgnoringHandler()]})
     assert sources == []
 
-    chain.invoke({"topic": "bears"}, {"callbacks": [Curious()]})
+    chain.invoke({"topic": "bears"}, {"callbacks": [ReadingHandler()]})
     assert sources == [chain.last]

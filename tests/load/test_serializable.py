@@ -53,21 +53,21 @@ def test_only_arguments_that_differ_from_their_defaults_are_written():
 
 
 def test_a_default_of_another_type_is_not_the_default():
-    class Loose(Point):
+    class LoosePoint(Point):
         flag: bool | int = 1
         zero: float = 0.0
 
-    assert useful_fields(Loose(x=0, flag=True)) == {"x": 0, "flag": True}
-    assert "zero" in useful_fields(Loose(x=0, zero=-0.0))
+    assert useful_fields(LoosePoint(x=0, flag=True)) == {"x": 0, "flag": True}
+    assert "zero" in useful_fields(LoosePoint(x=0, zero=-0.0))
 
 
 def test_empty_defaults_of_other_kinds_are_left_out_too():
-    class Loose(Point):
+    class LoosePoint(Point):
         pair: tuple[int, ...] = ()
         rate: float = 0.5
 
-    assert useful_fields(Loose(x=0, pair=(), rate=float("0.5"))) == {"x": 0}
-    assert useful_fields(Loose(x=0, pair=(1,))) == {"x": 0, "pair": (1,)}
+    assert useful_fields(LoosePoint(x=0, pair=(), rate=float("0.5"))) == {"x": 0}
+    assert useful_fields(LoosePoint(x=0, pair=(1,))) == {"x": 0, "pair": (1,)}
 
 
 def test_an_object_that_did_not_opt_in_says_so_and_shows_nothing_of_itself():

@@ -217,7 +217,7 @@ def test_a_memory_that_cannot_tell_its_sides_says_so(use: MemoryCalls) -> None:
 
 
 def test_an_author_may_write_only_the_async_half() -> None:
-    class Later(BaseMemory):
+    class AsyncMemory(BaseMemory):
         @property
         def memory_variables(self) -> list[str]:
             return ["x"]
@@ -225,9 +225,9 @@ def test_an_author_may_write_only_the_async_half() -> None:
         async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
             return {"x": 1}
 
-    assert asyncio.run(Later().aload_memory_variables({})) == {"x": 1}
+    assert asyncio.run(AsyncMemory().aload_memory_variables({})) == {"x": 1}
     with pytest.raises(NotImplementedError, match="load_memory_variables"):
-        Later().load_memory_variables({})
+        AsyncMemory().load_memory_variables({})
 
 
 def test_a_method_that_a_subclass_of_ours_writes_is_obeyed_by_chains(call: Any) -> None:
@@ -251,12 +251,12 @@ def test_a_method_that_a_subclass_of_ours_writes_is_obeyed_by_chains(call: Any) 
 
 
 def test_an_awaited_method_that_a_subclass_writes_is_obeyed() -> None:
-    class Later(ConversationBufferMemory):
+    class AsyncMemory(ConversationBufferMemory):
         async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
             variables = await super().aload_memory_variables(inputs)
             return {name: f"later: {value}" for name, value in variables.items()}
 
-    chain = ConversationChain(llm=FakeListChatModel(responses=["hello"]), memory=Later())
+    chain = ConversationChain(llm=FakeListChatModel(responses=["hello"]), memory=AsyncMemory())
 
     assert asyncio.run(chain.ainvoke({"input": "hi"}))["history"] == "later: "
     assert chain.invoke({"input": "hi"})["history"] == "Human: hi\nAI: hello"

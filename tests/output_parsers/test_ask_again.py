@@ -90,7 +90,7 @@ def test_the_question_is_asked_again_with_the_error(call):
 
 
 def test_other_prompts_parsers_and_errors(call):
-    class Fails(BaseOutputParser[str]):
+    class FailingParser(BaseOutputParser[str]):
         def parse(self, text: str) -> str:
             if text == "good":
                 return text
@@ -100,19 +100,22 @@ def test_other_prompts_parsers_and_errors(call):
 
     model = Model("good")
     parser = OutputFixingParser.from_llm(
-        model.runnable, Fails(), prompt=PromptTemplate.from_template("mend {completion}")
+        model.runnable, FailingParser(), prompt=PromptTemplate.from_template("mend {completion}")
     )
     assert call.invoke(parser, "bad") == "good"
     assert model.prompts == ["mend bad"]
     with pytest.raises(RuntimeError):
         call.invoke(parser, "crash")
     with pytest.raises(UsageError, match="runnable"):
-        OutputFixingParser.from_llm("gpt", Fails())
-    assert (parser._type, RetryOutputParser.from_llm(model.runnable, Fails())._type) == (
+        OutputFixingParser.from_llm("gpt", FailingParser())
+    assert (parser._type, RetryOutputParser.from_llm(model.runnable, FailingParser())._type) == (
         "output_fixing",
         "retry",
     )
-    assert RetryWithErrorOutputParser.from_llm(model.runnable, Fails())._type == "retry_with_error"
+    assert (
+        RetryWithErrorOutputParser.from_llm(model.runnable, FailingParser())._type
+        == "retry_with_error"
+    )
 
 
 def test_the_model_asked_again_is_a_child_of_the_parsers_run(call):

@@ -148,7 +148,7 @@ def test_authors_may_write_transform_or_its_twin_or_both(call):
             for piece in input:
                 yield f"<{piece}>"
 
-    class Both(Only):
+    class SyncAndAsync(Only):
         async def _atransform(self, input):
             async for piece in input:
                 yield f"({piece})"
@@ -159,7 +159,7 @@ def test_authors_may_write_transform_or_its_twin_or_both(call):
                 yield piece + "!"
 
     assert call.transform(Only(), ["a", "b"]) == ["<a>", "<b>"]
-    assert call.transform(Both(), ["a"]) == (["(a)"] if call.is_async else ["<a>"])
+    assert call.transform(SyncAndAsync(), ["a"]) == (["(a)"] if call.is_async else ["<a>"])
     assert call.transform(Wrapped(), ["a", "b"]) == ["a!", "b!"]
     assert call.stream(RunnableLambda(lambda x: x) | Only(), "x") == ["<x>"]
 

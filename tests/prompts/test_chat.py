@@ -267,12 +267,12 @@ def test_chat_prompts_dump_and_load_with_all_their_parts():
 
 
 def test_an_authors_chat_prompt_writes_format_messages(call):
-    class Twice(BaseChatPromptTemplate):
+    class RepeatedPrompt(BaseChatPromptTemplate):
         def format_messages(self, **kwargs: Any):
             return [HumanMessage(kwargs["a"]), HumanMessage(kwargs["a"])]
 
-    assert len(call.invoke(Twice(input_variables=["a"]), {"a": "x"}).messages) == 2
-    inside = ChatPromptTemplate([Twice(input_variables=["a"]), ("ai", "{b}")])
+    assert len(call.invoke(RepeatedPrompt(input_variables=["a"]), {"a": "x"}).messages) == 2
+    inside = ChatPromptTemplate([RepeatedPrompt(input_variables=["a"]), ("ai", "{b}")])
     assert inside.input_variables == ["a", "b"]
     assert len(call.invoke(inside, {"a": "x", "b": "y"}).messages) == 3
 

@@ -21,7 +21,7 @@ PAIR = PromptTemplate.from_template("{i}={o}")
 EXAMPLES = [{"i": "1", "o": "2"}, {"i": "3", "o": "4"}]
 
 
-class Named(BaseExampleSelector):
+class NamingSelector(BaseExampleSelector):
     """Chooses the examples whose input is asked for, and remembers the mode it was asked in."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ def test_few_shot_text(call):
 
 
 def test_a_selector_chooses_sync_or_async_like_the_call(call):
-    selector = Named()
+    selector = NamingSelector()
     prompt = FewShotPromptTemplate(
         example_selector=selector, example_prompt=PAIR, suffix="{q}", input_variables=["want", "q"]
     )
@@ -63,7 +63,7 @@ def test_a_selector_chooses_sync_or_async_like_the_call(call):
 
 
 def test_few_shot_messages_stand_in_a_chat_prompt(call):
-    selector = Named()
+    selector = NamingSelector()
     shots = FewShotChatMessagePromptTemplate(
         example_selector=selector,
         example_prompt=ChatPromptTemplate([("human", "{i}"), ("ai", "{o}")]),
@@ -114,7 +114,7 @@ def test_few_shot_between_two_prompts(call):
         )
 
 
-@pytest.mark.parametrize("settings", [{}, {"examples": [], "example_selector": Named()}])
+@pytest.mark.parametrize("settings", [{}, {"examples": [], "example_selector": NamingSelector()}])
 def test_examples_or_a_selector_not_none_and_not_both(settings):
     with pytest.raises(ValidationError, match="example"):
         FewShotPromptTemplate(example_prompt=PAIR, suffix="x", **settings)
@@ -138,7 +138,9 @@ def test_extra_keys_of_an_example_are_ignored_and_selectors_are_not_saved(tmp_pa
     assert prompt.format() == "1=2"
     for cls, end in ((FewShotPromptTemplate, "x"), (FewShotPromptWithTemplates, PAIR)):
         with pytest.raises(ValueError, match="selector"):
-            cls(example_selector=Named(), example_prompt=PAIR, suffix=end).save(tmp_path / "x.json")
+            cls(example_selector=NamingSelector(), example_prompt=PAIR, suffix=end).save(
+                tmp_path / "x.json"
+            )
 
 
 def test_validate_template_of_a_few_shot_prompt():

@@ -275,7 +275,7 @@ def test_leaving_a_stream_frees_the_connection(fault_server, wire):
     stream = wire.model(fault_server).stream("Hi")
     assert next(stream)
     stream.close()
-    assert fault_server.wait_for_open(0, within=5.0) == 0
+    assert fault_server.wait_for_open(0, timeout=5.0) == 0
 
 
 def test_a_call_can_be_cancelled(fault_server, wire):
@@ -289,7 +289,7 @@ def test_a_call_can_be_cancelled(fault_server, wire):
             await task
 
     asyncio.run(body())
-    assert fault_server.wait_for_open(0, within=5.0) == 0
+    assert fault_server.wait_for_open(0, timeout=5.0) == 0
 
 
 def test_an_answer_is_cached(call, fault_server, wire, name):

@@ -68,7 +68,7 @@ class Plan:
         return SQLiteRateLimiter(self.place, key="fleet", quotas=self.quotas, **options)
 
 
-class Counted(BaseChatModel):
+class CountedModel(BaseChatModel):
     """Reports every request to the stub, and uses a random number of tokens."""
 
     port: int
@@ -104,7 +104,7 @@ def work(plan: Plan, port: int, start: Any, end: Any) -> None:
         return permit
 
     limiter.enter = noted  # type: ignore[method-assign]
-    model = Counted(port=port, plan=plan, rate_limiter=limiter)
+    model = CountedModel(port=port, plan=plan, rate_limiter=limiter)
 
     async def send() -> None:
         while not end.is_set():

@@ -80,7 +80,7 @@ def test_it_composes(call):
 
 
 def test_the_hook_of_the_calls_mode_is_taken(call):
-    class Both(Echo):
+    class SyncAndAsync(Echo):
         async def _aget_relevant_documents(self, query, *, run_manager):
             assert isinstance(run_manager, AsyncCallbackManagerForRetrieverRun)
             return [Document("async")]
@@ -89,7 +89,7 @@ def test_the_hook_of_the_calls_mode_is_taken(call):
             assert isinstance(run_manager, CallbackManagerForRetrieverRun)
             return [Document("sync")]
 
-    assert call.invoke(Both(), "x")[0].page_content == call.mode
+    assert call.invoke(SyncAndAsync(), "x")[0].page_content == call.mode
 
 
 def test_a_blocking_hook_under_an_awaited_call_gets_a_blocking_manager(call):

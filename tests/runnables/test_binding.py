@@ -154,11 +154,11 @@ def test_bindings_can_be_copied_and_pickled():
 
 
 def test_a_subclass_of_the_base_passes_calls_on(call):
-    class Logged(RunnableBindingBase[Any, Any]):
+    class LoggedBinding(RunnableBindingBase[Any, Any]):
         pass
 
-    assert call.invoke(Logged(bound=POWER, kwargs={"exponent": 2}), 3) == 9
-    assert Logged(bound=POWER).get_name() == "power"
+    assert call.invoke(LoggedBinding(bound=POWER, kwargs={"exponent": 2}), 3) == 9
+    assert LoggedBinding(bound=POWER).get_name() == "power"
 
 
 def test_repr():

@@ -272,7 +272,7 @@ def test_deps_are_the_runnables_a_function_names():
     assert RunnableLambda(len).deps == []
 
 
-class Later:
+class AsyncCallable:
     """An object whose call is async."""
 
     async def __call__(self, x: int) -> int:
@@ -284,7 +284,7 @@ def test_FC03_an_async_object_runs_on_the_loop_and_no_coroutine_is_dropped(monke
         raise AssertionError("an async call needs no thread")
 
     monkeypatch.setattr(THREADS, "submit", no_thread)
-    assert asyncio.run(RunnableLambda(Later()).ainvoke(1)) == 1
+    assert asyncio.run(RunnableLambda(AsyncCallable()).ainvoke(1)) == 1
 
 
 def test_FC03_a_coroutine_that_nobody_awaits_any_more_is_closed():
@@ -294,7 +294,7 @@ def test_FC03_a_coroutine_that_nobody_awaits_any_more_is_closed():
     def lazy_exports(_: object) -> Any:
         entered_event.set()
         go.wait(10)
-        coroutines.append(Later()(1))
+        coroutines.append(AsyncCallable()(1))
         return coroutines[0]
 
     async def cancel_while_it_runs() -> None:

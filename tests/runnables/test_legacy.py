@@ -166,14 +166,14 @@ def test_shape_7_a_sequence_and_a_binding_with_invoke_of_their_own():
 
 
 def test_shape_8_a_grandchild_may_define_the_behaviour_again(call):
-    class Again(Shouts):
+    class RepeatingRunnable(Shouts):
         async def _invoke_body(self, input: Any, run: Run) -> Any:
             return "behaviour"
 
     class Child(Shouts):
         pass
 
-    class Twice(Shouts):
+    class TwiceRunnable(Shouts):
         def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
             return f"{super().invoke(input, config, **kwargs)}?"
 
@@ -181,9 +181,9 @@ def test_shape_8_a_grandchild_may_define_the_behaviour_again(call):
             return f"{await super().ainvoke(input, config, **kwargs)}?"
 
     same = RunnablePassthrough()
-    assert call.invoke(same | Again(lambda x: x), "a") == "behaviour"
+    assert call.invoke(same | RepeatingRunnable(lambda x: x), "a") == "behaviour"
     assert call.invoke(same | Child(lambda x: x), "a") == "a!"
-    assert call.invoke(same | Twice(lambda x: x), "a") == "a!?"
+    assert call.invoke(same | TwiceRunnable(lambda x: x), "a") == "a!?"
 
 
 def test_hand_written_methods_get_the_config_of_a_child(call):

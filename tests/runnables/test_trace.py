@@ -20,7 +20,7 @@ from foldline.runnables import (
 from tests.runnables.recording import Recorder
 
 
-class Stuck:
+class StuckAt:
     """A function that waits at the n-th call, until it is cancelled."""
 
     def __init__(self, at: int) -> None:
@@ -62,7 +62,7 @@ def full_chain(function: Any) -> Any:
 @pytest.mark.parametrize("method", ["invoke", "stream"])
 def test_FC03_a_run_cancelled_at_any_stage_ends_every_run_it_started(method: str):
     async def run(at: int) -> int:
-        recorder, stuck = Recorder(), Stuck(at)
+        recorder, stuck = Recorder(), StuckAt(at)
         chain, config = full_chain(stuck), {"callbacks": [recorder]}
 
         async def go() -> None:
@@ -95,7 +95,7 @@ def test_FC03_a_run_cancelled_at_any_stage_ends_every_run_it_started(method: str
 
 @pytest.mark.slow
 def test_an_error_at_any_stage_ends_every_run_it_started(call, no_leaks):
-    class Fails:
+    class FailsAt:
         def __init__(self, at: int) -> None:
             self.at, self.calls = at, 0
 
@@ -122,12 +122,12 @@ def test_an_error_at_any_stage_ends_every_run_it_started(call, no_leaks):
         )
 
     for do in (call.invoke, call.stream):
-        steps = Fails(10_000)
+        steps = FailsAt(10_000)
         do(chain_of(steps), 1)
         for at in range(1, steps.calls + 1):
             recorder = Recorder()
             with pytest.raises(ValueError, match="stage"):
-                do(chain_of(Fails(at)), 1, {"callbacks": [recorder]})
+                do(chain_of(FailsAt(at)), 1, {"callbacks": [recorder]})
             recorder.check()
             assert recorder.endings()["RunnableSequence"] == "error"
 

@@ -128,17 +128,17 @@ def test_what_a_function_is_and_takes():
     async def generator(x: Any, run_manager: Any) -> AsyncIterator[int]:
         yield 1
 
-    class Called:
+    class CallableObject:
         async def __call__(self, x: Any, context: Any) -> None: ...
 
     assert is_async_callable(coroutine)
-    assert is_async_callable(Called())
+    assert is_async_callable(CallableObject())
     assert not is_async_callable(len)
     assert is_async_generator(generator)
     assert not is_async_generator(coroutine)
     assert accepts_config(coroutine)
     assert accepts_run_manager(generator)
-    assert accepts_context(Called())
+    assert accepts_context(CallableObject())
     assert not accepts_config(len)
     assert not accepts_config(dict)
 

@@ -264,12 +264,12 @@ def test_tiktoken_cuts_between_its_tokens(monkeypatch):
 
 
 def test_a_tokenizer_of_hugging_face_counts():
-    class Theirs:
+    class LangChainTokenizer:
         def tokenize(self, text):
             return text.split()
 
     splitter = CharacterTextSplitter.from_huggingface_tokenizer(
-        Theirs(), separator=" ", chunk_size=2, chunk_overlap=0
+        LangChainTokenizer(), separator=" ", chunk_size=2, chunk_overlap=0
     )
     assert splitter.split_text("a b c") == ["a b", "c"]
 

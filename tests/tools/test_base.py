@@ -123,11 +123,11 @@ def test_hooks_of_langchain_are_honoured(call):
 
 
 def test_an_overridden_invoke_is_what_a_sequence_calls(call):
-    class Louder(Words):
+    class UpperCaseTool(Words):
         def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
             return super().invoke(input, config, **kwargs).upper()
 
-    chain = RunnableLambda(lambda x: {"word": x}) | Louder()
+    chain = RunnableLambda(lambda x: {"word": x}) | UpperCaseTool()
 
     if not call.is_async:
         assert call.invoke(chain, "hi") == "HI HI"
@@ -177,7 +177,7 @@ def test_a_users_own_schema_decides_on_unknown_arguments(call):
     class Lenient(BaseModel):
         a: int
 
-    class Closed(BaseModel, extra="forbid"):
+    class ClosedArguments(BaseModel, extra="forbid"):
         a: int
 
     def own(a: int) -> int:
@@ -186,7 +186,7 @@ def test_a_users_own_schema_decides_on_unknown_arguments(call):
 
     assert call.invoke(tool(args_schema=Lenient)(own), {"a": 1, "b": 2}) == 1
     with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
-        call.invoke(tool(args_schema=Closed)(own), {"a": 1, "b": 2})
+        call.invoke(tool(args_schema=ClosedArguments)(own), {"a": 1, "b": 2})
 
 
 def test_a_json_schema_is_checked_too(call):

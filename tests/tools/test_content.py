@@ -37,7 +37,7 @@ class Colour(enum.Enum):
     RED = "red"
 
 
-class Written:
+class WrittenFile:
     def __str__(self) -> str:
         return "as written"
 
@@ -80,7 +80,7 @@ BLOCKS = [{"type": "text", "text": "a"}, "b", {"type": "image", "url": "u"}]
         (AIMessage("from a model"), "from a model"),
         (b"bytes", "bytes"),
         (b"\xff\xfe", "[2 bytes that are not text]"),
-        (Written(), "as written"),
+        (WrittenFile(), "as written"),
     ],
     ids=lambda value: repr(value)[:40],
 )

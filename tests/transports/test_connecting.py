@@ -239,12 +239,12 @@ def test_F_Y19_the_system_watches_idle_connections(
     options: set[tuple[int, int, int]] = set()
     set_option = socket.socket.setsockopt
 
-    class Watched(socket.socket):
+    class RecordingSocket(socket.socket):
         def setsockopt(self, *args: int) -> None:  # type: ignore[override]
             options.add(args)  # type: ignore[arg-type]
             set_option(self, *args)
 
-    monkeypatch.setattr(socket, "socket", Watched)
+    monkeypatch.setattr(socket, "socket", RecordingSocket)
     monkeypatch.setattr(ssl.SSLSocket, "setsockopt", set_option, raising=False)
     caller = Caller(live(HttpOptions(ca=fault_server.ca_pem)), blocking=blocking)
     url = fault_server.https_url if wire == "https" else fault_server.url

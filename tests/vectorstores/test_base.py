@@ -155,11 +155,11 @@ def test_a_retriever_adds_documents_to_its_store(call):
 
 
 def test_a_subclass_that_writes_only_the_blocking_hook_is_heard_sync_and_async(call):
-    class Louder(VectorStoreRetriever):
+    class UpperCaseStore(VectorStoreRetriever):
         def _get_relevant_documents(self, query, *, run_manager):
             return [Document(query.upper())]
 
-    assert call.invoke(Louder(vectorstore=ByTexts()), "hi")[0].page_content == "HI"
+    assert call.invoke(UpperCaseStore(vectorstore=ByTexts()), "hi")[0].page_content == "HI"
 
 
 def test_texts_must_match_their_metadatas():

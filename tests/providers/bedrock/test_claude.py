@@ -278,7 +278,7 @@ def test_a_call_can_be_cancelled(fault_server):
             await task
 
     asyncio.run(body())
-    assert fault_server.wait_for_open(0, within=5.0) == 0
+    assert fault_server.wait_for_open(0, timeout=5.0) == 0
 
 
 # -- profiles, counting, writing
