@@ -29,7 +29,7 @@ from foldline.transports._environment import CERTIFICATE_VARIABLES, PROXY_VARIAB
 
 T = TypeVar("T")
 
-# A runner in the background may have been told to ignore Ctrl-C; programs that tests start would inherit that.
+# A runner in the background may ignore Ctrl-C; programs that tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -199,7 +199,7 @@ class Baseline:
 
 
 def open_files() -> dict[str, str]:
-    """Descriptor -> what it is, where the system tells."""
+    """File descriptor -> its target, where the system knows it."""
     folder = Path("/proc/self/fd")
     targets = {}
     for entry in os.listdir(folder) if folder.exists() else []:
@@ -253,7 +253,7 @@ def refuse_connection(event: str, arguments: tuple[Any, ...]) -> None:
 def refuse_request(request: Request) -> None:
     """Python's audit events do not see the sockets of a client written in Rust, so look at the address.
 
-    Names that belong to nobody (`.invalid`, `example.com`) pass: tests of proxies and of failing DNS need them.
+    Reserved names (`.invalid`, `example.com`) pass: tests of proxies and of failing DNS need them.
     """
     host = urlsplit(request.url).hostname or ""
     if not (is_loopback((host, 0)) or NOBODYS.search(host)):

@@ -1,4 +1,4 @@
-"""The path of a call is short: who follows one `invoke` with a debugger opens few files."""
+"""The path of a call is short: one `invoke` enters few files."""
 
 import gc
 import json

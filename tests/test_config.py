@@ -1,4 +1,4 @@
-"""Configs: defaults, merging, patching, and what is refused."""
+"""Configs: defaults, merging, patching, and refused values."""
 
 from __future__ import annotations
 

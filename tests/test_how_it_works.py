@@ -76,7 +76,7 @@ def files_entered(function: Callable[[], object]) -> list[str]:
 
 def test_the_path_of_an_invoke_is_the_one_that_a_call_takes(server: str):
     model = ChatOpenAI(model="gpt-5-mini", api_key="k", base_url=server)
-    model.invoke("hi")  # what is looked up once is looked up
+    model.invoke("hi")  # fill the caches of lookups
 
     files = files_entered(lambda: model.invoke("hi"))
 

@@ -199,7 +199,7 @@ def test_text_is_read_and_written_in_an_encoding_that_is_said():
 
 
 def opened_as(call: ast.Call) -> str:
-    """Return the mode of a call of `open`; one that cannot be told counts as bytes."""
+    """Return the mode of a call of `open`; an unknown one counts as bytes."""
     modes = [keyword.value for keyword in call.keywords if keyword.arg == "mode"] + call.args[1:2]
     if not modes:
         return "r" if call.args else "b"

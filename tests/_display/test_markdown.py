@@ -23,7 +23,7 @@ ATTRIBUTES = {"alt", "class", "href", "open", "rel", "src", "start", "style", "t
 
 
 class HtmlContent(HTMLParser):
-    """Reads HTML as a browser does, and keeps what it is made of."""
+    """Parses HTML and records its tags and text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

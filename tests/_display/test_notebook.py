@@ -167,7 +167,7 @@ def html_of(client: CountingClient, name: str) -> str:
 
 @pytest.fixture(scope="module")
 def pages(notebook: CountingClient, browse: Browse) -> dict[str, str]:
-    """The words of each cell, as one visit of the browser saw them."""
+    """The text of each cell, as one visit of the browser shows it."""
     document = "".join(f"<h1>@@{name}@@</h1>{html_of(notebook, name)}" for name in CELLS)
     parts = browse(document).split("@@")[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))

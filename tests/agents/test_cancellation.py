@@ -271,7 +271,7 @@ def test_FC03_an_executor_cancelled_at_any_await_gives_its_steps(mode):
         if trial.error is not None and not is_told:
             assert (
                 end_count - 2 <= len(observed) <= end_count
-            )  # what is being told just now may miss
+            )  # a call that is being reported just now may miss
             assert observed == [1, 3, 1, 3][: len(observed)]
 
     assert cancel_everywhere(body, afterwards) > 30

@@ -88,7 +88,7 @@ def _check(store: Path, log: Path, items: int, kills: int) -> KillCount:
 
 
 def main() -> None:
-    """Run the loop and print what it saw."""
+    """Run the loop and print its counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=20)

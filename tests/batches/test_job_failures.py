@@ -141,7 +141,7 @@ def test_a_stream_that_is_closed_ends_the_display_and_not_the_job(call, monkeypa
     assert call.run(job, "run").done == 2
 
 
-# -- who waits, and who leaves
+# -- readers that wait, and readers that leave
 
 
 def test_calls_are_made_at_once_where_they_wait(call):

@@ -145,7 +145,7 @@ def test_usage_loses_nothing_under_threads():
 
 
 def spend(x: int) -> int:
-    """Stands for a model: tells the handlers of its context what it spent."""
+    """A model's stand-in: reports usage to the handlers of its context."""
     from foldline.callbacks import CallbackManager
 
     [run] = CallbackManager.configure().on_llm_start({}, ["x"])

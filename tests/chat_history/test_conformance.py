@@ -102,7 +102,7 @@ def test_the_oldest_messages_are_dropped(history: BaseChatMessageHistory) -> Non
 
 
 class Foreign(BaseChatMessageHistory):
-    """A history of an author who knows of nothing but LangChain's methods."""
+    """A history whose author uses only LangChain's methods."""
 
     def __init__(self) -> None:
         self.messages = [HumanMessage(content=str(number)) for number in range(4)]

@@ -1,4 +1,4 @@
-"""`foldline chat` where stdout is no terminal: the answer and nothing else on it."""
+"""`foldline chat` where stdout is not a terminal: it prints the answer and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`foldline migrate`: what becomes of a source."""
+"""`foldline migrate`: how it rewrites a source."""
 
 import pytest
 

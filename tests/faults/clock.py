@@ -9,7 +9,7 @@ from foldline.transports import _body
 
 
 class FakeClock:
-    """Stands for the clock of retries (`io.sleep`) and of timeouts (`time.monotonic` of the transports)."""
+    """Replaces the clock of retries (`io.sleep`) and of timeouts (`time.monotonic` of the transports)."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -115,7 +115,7 @@ def resident() -> int:
 
 
 def hold(many: int) -> dict[str, Any]:
-    """Hold streams open in another process; gives what it saw."""
+    """Hold streams open in another process; return its counts."""
     program = subprocess.run(
         [sys.executable, "-m", "tests.faults.concurrency", str(many)],
         capture_output=True, text=True, timeout=600, cwd=ROOT, check=False,

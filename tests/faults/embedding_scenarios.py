@@ -38,7 +38,7 @@ MALFORMED = (MalformedStreamError,)
 
 @dataclass(frozen=True)
 class EmbeddingScenario:
-    """One fault and what must come of it; an empty `raises` means that the vectors are right in spite of its looks."""
+    """One fault and its expected result; an empty `raises` means that the vectors are right all the same."""
 
     row: str
     name: str

@@ -125,7 +125,7 @@ class Run:
         if not temporary.exists():
             return part.name
         figures = {"seconds": seconds, "figures": json.loads(temporary.read_text())}
-        self._file(part).write_text(json.dumps(figures))  # last: what is there is whole
+        self._file(part).write_text(json.dumps(figures))  # last: an existing file is complete
         temporary.unlink()
         return None if code == 0 else part.name
 
@@ -255,7 +255,7 @@ def _git(*arguments: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Take what is missing; 1 if a part failed or a target was missed."""
+    """Measure the missing parts; return 1 if a part failed or a target was missed."""
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="parts at a time")
     parser.add_argument(

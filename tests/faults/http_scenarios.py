@@ -1,4 +1,4 @@
-"""The table of faults, second half: statuses, connections, bodies that are no stream, and HTTP that is none."""
+"""The table of faults, second half: statuses, connections, bodies that are not streams, and malformed HTTP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.servers.script import Answer, json_answer
 
 
 def bodies() -> Iterator[Scenario]:
-    """Answers that are no stream, or packed."""
+    """Answers that are not streams, or compressed."""
     html = b"<!doctype html><title>Bad gateway</title>"
     page = {"content-type": "text/html"}
     malformed = (MalformedStreamError,)

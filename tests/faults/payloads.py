@@ -31,7 +31,7 @@ def event(data: Any, name: str | None = None) -> bytes:
 
 
 def error_event(wire: Wire, kind: str, number: int) -> bytes:
-    """An error told inside a stream; `number` is its place in it. Nothing where the vendor has no word for it."""
+    """Return an error inside a stream; `number` is its place in it. None where the vendor has no such error."""
     if wire.name == "bedrock" or (wire.name == "google" and kind == "quota"):
         return exception_frame(kind) if wire.name == "bedrock" else b""
     if kind in ("text", "bare"):
@@ -96,7 +96,7 @@ def renumbered(wire: Wire, numbers: list[int]) -> Answer | None:
 def call_stream(
     wire: Wire, arguments: str, *, is_cut: bool = False, ends: bool = True
 ) -> Answer | None:
-    """An answer that calls `add` with these arguments as text; Gemini's arguments are no text."""
+    """Return an answer that calls `add` with these arguments as text; Gemini's arguments are not text."""
     if wire.name == "google":
         return None
     if wire.name == "bedrock":

@@ -1,4 +1,4 @@
-"""The same faults, asked of other clients: which are told, and what a caller gets instead of an error.
+"""The same faults with other clients: which raise an error, and what a caller gets instead.
 
 Each client runs in an environment of its own (`scripts/faults --peers` makes them) and in a process of its own, which
 knows nothing of foldline: it is given addresses and says what calling them came to. `foldline` is asked by the same
@@ -33,7 +33,7 @@ CLIENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 OURS_ALONE = ("F-S09", "F-H08", "F-T08", "F-T09", "F-U01", "F-S13")
-"""Rows that rest on limits, clocks or promises which only foldline makes; nobody is measured by them here."""
+"""Rows that rest on limits, clocks or guarantees which only foldline has; no client is measured by them here."""
 STRICT = (
     "bomb",
     "NaN",
@@ -116,7 +116,7 @@ class PeerProcess:
             answer_list = answers if isinstance(answers, list | tuple) else [answers]
             paths = [f"/{place}{path}" for path in self.wire.paths]
             self.server.script_all(paths, *answer_list)
-            # Who asked for a whole answer and gets events may be at a loss: a stream's fault is for streams.
+            # A client that requested a whole answer need not read events: a stream's fault is for streams.
             is_stream = answer_list[0].headers.get("content-type") == "text/event-stream"
             ways = (
                 ["stream", "astream"] if is_stream else ["invoke", "stream", "ainvoke", "astream"]

@@ -1,6 +1,6 @@
-"""What a scenario is: what the server says, and what must come of it. Values only; `matrix.py` injects them.
+"""A scenario: the server's answers, and the expected result. Values only; `matrix.py` injects them.
 
-It is written once and holds for every wire it can be said in. `raises` names what must be told; an empty one means
+It is written once and holds for every wire with such an answer. `raises` names what must be told; an empty one means
 that the answer is good in spite of its looks. `hits` is how many requests a call may cost with one retry allowed.
 """
 
@@ -28,7 +28,7 @@ SSE_NAMES = frozenset({"a drip past the deadline", "a bomb", "a web page as even
 
 @dataclass(frozen=True)
 class Scenario:
-    """One fault and what must come of it."""
+    """One fault and its expected result."""
 
     row: str
     name: str

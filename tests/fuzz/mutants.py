@@ -62,7 +62,7 @@ Change = Callable[[], None]
 
 
 def changes(tree: ast.Module) -> Iterator[tuple[int, str, Change]]:
-    """Every small mistake that can be made in a file: its line, what it is, and how to make it."""
+    """Yield every possible mutation of a file: its line, its description, and a function that applies it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare) and type(node.ops[0]) in TURNED:
             yield node.lineno, f"turn {ast.unparse(node)}", lambda node=node: turn(node)
@@ -168,7 +168,7 @@ def _read(package: Path, file: str) -> str:
 
 
 def score(name: str, each: int, seed: int, share: tuple[int, int] = (0, 1)) -> dict[str, Any]:
-    """Break one part in some places, chosen at random, and count what is noticed; a share is every n-th of them."""
+    """Mutate one part in some places, chosen at random, and count the killed mutants; a share is every n-th of them."""
     files, tests = SUBJECTS[name]
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / "src"

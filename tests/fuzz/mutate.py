@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 LONGEST = 20_000
-"""An input does not grow beyond this: what is slow finds little."""
+"""An input does not grow beyond this: slow inputs find little."""
 ODD_VALUES: list[Any] = [
     None,
     True,
@@ -80,7 +80,7 @@ class Mutator:
         return data[:at] + word + data[at:]
 
     def put_over(self, data: bytes) -> bytes:
-        """Write a word over what is there."""
+        """Overwrite some bytes with a word."""
         at, word = self._place(data), self._random.choice(self._words)
         return data[:at] + word + data[at + len(word) :]
 
@@ -125,7 +125,7 @@ class Mutator:
         return json.dumps(holder[0]).encode()
 
     def _spoil(self, holder: Any) -> None:
-        """Walk down some way, then change what is there."""
+        """Walk down a random path, then change the value there."""
         while True:
             keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
             key = self._random.choice(keys)

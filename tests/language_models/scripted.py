@@ -101,7 +101,7 @@ def usage(input_tokens: int, output_tokens: int, **details: int) -> dict[str, An
 
 
 def read(stream: Any) -> tuple[list[Any], Exception | None]:
-    """Read a stream to its end: what it gave, and the error it ended in."""
+    """Read a stream to its end; return its items and its error."""
     items: list[Any] = []
     try:
         for item in stream:

@@ -135,7 +135,7 @@ def test_usage_is_live_while_somebody_reads():
     assert stream.usage is None
     assert [*events][-1]["event"] == "message-finish"
     assert stream.usage == USED
-    assert rich().stream_v2("x").usage == USED  # nobody reads: it reads to the end itself
+    assert rich().stream_v2("x").usage == USED  # without a reader it reads to the end itself
 
 
 # -- errors

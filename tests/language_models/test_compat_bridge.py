@@ -1,4 +1,4 @@
-"""Chunks and messages as events, for who holds them: `chunks_to_events`, `message_to_events`, and their async side."""
+"""Chunks and messages as events: `chunks_to_events`, `message_to_events`, and their async side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers who leave before the end, and at it."""
+"""Readers that stop before the end of a stream, and at it."""
 
 from __future__ import annotations
 

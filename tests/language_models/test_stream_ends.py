@@ -103,7 +103,7 @@ ENDS = [
     (wrapper, hook)
     for wrapper in WRAPPERS
     for hook in ("on_llm_end", "on_stream_event", "on_chain_end")
-    if (wrapper, hook) != ("model", "on_chain_end")  # a model alone is no chain
+    if (wrapper, hook) != ("model", "on_chain_end")  # a model alone is not a chain
 ]
 
 
@@ -255,7 +255,7 @@ def test_leaving_at_message_finish_is_a_success(call, leave, kind):
         stream = model.stream_v2("x", {"callbacks": [listener]})
         for event in stream:
             if event["event"] == "message-finish":
-                assert listener.ends == ["on_llm_end"]  # told before the event is handed out
+                assert listener.ends == ["on_llm_end"]  # reported before the event is yielded
                 break
         if leave == "close":
             stream.close()

@@ -36,7 +36,7 @@ DOCUMENT = ("foldline", "documents", "Document")
 
 
 class Client(Serializable):
-    """Stands for a provider's class: it has a key and an address."""
+    """A provider's stand-in: it has a key and an address."""
 
     key: SecretStr | None = None
     plain_key: str = ""

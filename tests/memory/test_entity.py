@@ -1,4 +1,4 @@
-"""Memories of entities and of facts: what the model is asked, what is kept, what comes back."""
+"""Memories of entities and of facts: the prompts, the stored values, the loaded variables."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ QUESTION = StringPromptValue(text="2+2 as {JSON}")
 
 
 class Model:
-    """Answers from a list, and keeps what it was asked."""
+    """Answers from a list, and records its prompts."""
 
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)

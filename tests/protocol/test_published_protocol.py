@@ -1,4 +1,4 @@
-"""Our types against the published `langchain-protocol` package: the same, but for what is listed here with reasons.
+"""Our types compared with the published `langchain-protocol` package: the same, with listed exceptions and reasons.
 
 A front end that reads the published events reads ours. The package is a test dependency only: importing it costs more
 than importing all of `foldline.protocol`.

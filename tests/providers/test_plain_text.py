@@ -1,4 +1,4 @@
-"""Plain text takes a short way to the wire; what is sent is the same as by the long way."""
+"""Plain text is encoded by a shorter path; the request is the same as by the full one."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Plan:
     takes: float = 0.02
     """Seconds that an answer takes."""
     local: LocalLimit | None = None
-    """What is done without Redis; None fails."""
+    """The fallback without Redis; None raises an error."""
 
     def limiter(self, **options: Any) -> QuotaLimiter:
         if self.store == "redis":
@@ -186,7 +186,7 @@ def running_fleet(plan: Plan, processes: int = PROCESSES) -> Any:
 
 
 def start_again(server: Server) -> None:
-    """Start a Redis that was stopped, and wait until it has read what it had kept."""
+    """Start a Redis that was stopped, and wait until it has loaded its data."""
     server.start()
     wait_until(lambda: _is_ready(server.url), "redis")
 

@@ -119,7 +119,7 @@ def test_eight_processes_keep_the_limit_while_redis_is_gone_and_after(
         server.stop()
 
     assert stub.most(4.0) <= 161 + stub.late(4.0)
-    # Nothing goes for two seconds, until all have told what they took; then the limit is used again.
+    # No request is sent for two seconds, until all have reported their usage; then the limit is used again.
     assert sum(at > back for at, _ in stub.arrivals) >= 0.95 * 160 * 2
 
 

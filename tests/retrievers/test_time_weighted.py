@@ -1,4 +1,4 @@
-"""`TimeWeightedVectorStoreRetriever`: what is near and was in use lately comes first."""
+"""`TimeWeightedVectorStoreRetriever`: near and recently used documents come first."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Flaky:
 
 
 def stream_failing(times: int, at: int, pieces: list[str]) -> tuple[Any, list[list[Any]]]:
-    """A runnable that streams `pieces`, the first `times` times only up to `at`; and what it read each time."""
+    """Return a runnable that streams `pieces`, the first `times` times only up to `at`; and a list of its inputs."""
     attempts: list[list[Any]] = []
 
     def speak(inputs: Iterator[Any]) -> Iterator[str]:

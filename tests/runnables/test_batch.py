@@ -149,7 +149,7 @@ def test_a_slow_reader_holds_up_the_workers():
 
 @pytest.mark.slow
 def test_a_very_large_batch_takes_little_memory(call):
-    """20,000 items stand for a million: what is held must not grow with what is done (50 bytes an item here)."""
+    """20,000 items instead of a million: memory must not grow with the finished items (50 bytes an item here)."""
     inputs = range(20_000)
     config = {"max_concurrency": 10, "tags": ["t"]}
     add = RunnableLambda(lambda x: None, afunc=_nothing)

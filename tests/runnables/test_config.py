@@ -1,4 +1,4 @@
-"""LangChain's path of the config, and its helpers for people who call functions themselves."""
+"""LangChain's import path of the config, and its helpers for calling functions."""
 
 from __future__ import annotations
 

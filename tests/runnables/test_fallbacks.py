@@ -1,4 +1,4 @@
-"""`with_fallbacks`: who stands in, when, and with what input."""
+"""`with_fallbacks`: which runnable is called, when, and with what input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods of `Runnable` that build others: listeners, and what is refused."""
+"""The methods of `Runnable` that build others: listeners, and refused arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`RunnableWithMessageHistory`: what goes in, what is kept, and when nothing is."""
+"""`RunnableWithMessageHistory`: its inputs, the stored messages, and when nothing is stored."""
 
 from __future__ import annotations
 

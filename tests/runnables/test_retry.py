@@ -1,4 +1,4 @@
-"""`with_retry`: what is tried again, when, how often, and who owns the retries."""
+"""`with_retry`: which errors are retried, when, how often, and by which layer."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.runnables.recording import Recorder
 
 
 class Model(Runnable[Any, Any]):
-    """Stands for a chat model: its stream gives the letters of its input."""
+    """A chat model's stand-in: it streams the letters of its input."""
 
     def __init__(self) -> None:
         self.kwargs: list[Any] = []

@@ -133,7 +133,7 @@ def _each(name: str) -> Say:
 
 NO_AGENT = "no agent of its own"
 MEASURED: dict[str, Say] = {
-    # figure -> what the same harness found of the peers, in place of what is known from elsewhere
+    # figure -> the peers' value by the same harness, in place of published ones
     "silent successes among faults that must be reported": _range(
         "silent", "of {faults} per client"
     ),

@@ -103,7 +103,7 @@ def with_places(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 
 def dotted(node: ast.AST) -> str:
-    """`os.environ` of `os.environ`; empty for what is no plain name of a module."""
+    """`os.environ` of `os.environ`; empty for anything but a plain name of a module."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         return f"{node.value.id}.{node.attr}"
     return ""
@@ -130,7 +130,7 @@ def first_words(node: ast.AST) -> str:
 
 
 def function_name(node: ast.Call) -> str:
-    """The last name of what is called: `open` in `path.open()`."""
+    """Return the last name of a call: `open` in `path.open()`."""
     if isinstance(node.func, ast.Name):
         return node.func.id
     return node.func.attr if isinstance(node.func, ast.Attribute) else ""

@@ -69,7 +69,7 @@ EYES = {
 
 
 def watched(action: str, before: str = "") -> list[str]:
-    """What is seen when a line of code runs as if it stood in a file of foldline's."""
+    """Return the audit events of a line of code that runs as if it stood in a file of foldline's."""
     program = (
         f"import sys, json; sys.path.insert(0, {str(WATCH.parent)!r}); import watch\n{before}\n"
     )

@@ -32,7 +32,7 @@ REPLIES: dict[str, Callable[[bytes], bytes]] = {
 
 @contextmanager
 def proxy(reply: Callable[[bytes], bytes]) -> Iterator[str]:
-    """Serve a proxy that answers with what it was sent."""
+    """Serve a proxy that answers with the request it got."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:

@@ -52,7 +52,7 @@ def is_of_python(event: str, arguments: tuple[object, ...]) -> bool:
 
 
 def hook(event: str, arguments: tuple[object, ...]) -> None:
-    """Write down what is watched for. Never raises: Python would end."""
+    """Record the watched events. Never raises: Python would end."""
     if is_watching and event.startswith(WATCHED) and not is_of_python(event, arguments):
         events.append(f"{event} {str(arguments)[:160]}")
 
@@ -70,7 +70,7 @@ def tell_of_threads() -> None:
 
 
 class WatchedEnvironment(dict[str, str]):
-    """Stands for `os.environ` and tells who of foldline asked it."""
+    """Replaces `os.environ` and records which part of foldline reads it."""
 
     def __getitem__(self, key: str) -> str:
         self._told(key)

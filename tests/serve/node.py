@@ -29,7 +29,7 @@ def install() -> None:
 
 
 def run(script: str, **arguments: Any) -> Any:
-    """Run a client; return what it printed."""
+    """Run a client; return its output."""
     install()
     node = shutil.which("node")
     assert node

@@ -42,7 +42,7 @@ def install() -> Path:
 
 
 def run(program: str, *arguments: str, environment: dict[str, str] | None = None) -> str:
-    """Run a program of the environment; return what it printed."""
+    """Run a program of the environment; return its output."""
     result = subprocess.run(
         [str(install() / program), *arguments],
         capture_output=True,

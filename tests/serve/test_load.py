@@ -76,7 +76,7 @@ def test_a_reader_that_does_not_read_holds_up_nobody(server: ServeProcess) -> No
         answer = httpx.post(f"{server.url}/v1/chat/completions", json=ask, timeout=20)
         assert answer.status_code == 200
     live = ""
-    for _ in range(100):  # the one who left is noticed, and its run ends
+    for _ in range(100):  # the disconnect is noticed, and its run ends
         live = httpx.get(f"{server.url}/metrics", timeout=20).text
         if "foldline_runs_live 0" in live:
             break

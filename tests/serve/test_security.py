@@ -322,7 +322,7 @@ ADDRESSES: dict[str, Any] = {
 def test_F_V04_CVE_2024_6587_a_request_sets_no_address_key_header_class_or_path(
     server: ServeProcess,
 ) -> None:
-    """The model is asked with what it may be asked with: none of these reach it on any wire."""
+    """Only allowed options reach the model: none of these on any wire."""
     ask = [{"role": "user", "content": "options"}]
     input_ = {"messages": ask}
     for path, body in (
@@ -428,7 +428,7 @@ def test_F_V05_only_a_question_of_that_thread_is_answered(server: ServeProcess) 
 
 
 def test_F_V02_F_V03_who_leaves_and_what_fails(server: ServeProcess) -> None:
-    """Who leaves ends its run on `/v1`, and lets it go on at `/runs`; a fault is an error after the partial."""
+    """A disconnect ends the run on `/v1`, and not at `/runs`; a fault is an error after the partial answer."""
     body = {
         "model": "chat",
         "stream": True,

@@ -1,4 +1,4 @@
-"""`/studio` of a server: whose keys open it, and who sees it where there are none."""
+"""`/studio` of a server: which keys open it, and which clients see it without keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a test talks to the fault server: start it, teach it, ask what it saw."""
+"""The client of the fault server: start it, script its answers, read its requests."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ REASONS = {200: "OK", 307: "Temporary Redirect", 404: "Not Found"}
 
 
 class World:
-    """Everything the server knows: scripts, what it saw, which connections are open."""
+    """The state of the server: scripts, requests, open connections."""
 
     def __init__(self) -> None:
         self.reset()

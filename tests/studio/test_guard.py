@@ -1,4 +1,4 @@
-"""Who gets in, and what a browser may do: each way around it is tried."""
+"""Access to the studio, and what a browser may do: attempts to get around it."""
 
 from __future__ import annotations
 

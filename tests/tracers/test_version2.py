@@ -128,7 +128,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     assert len(TraceStore(path).recent()) == 2
 
 
-# -- what is written of a run
+# -- the columns of a run
 
 
 def test_a_run_knows_its_model_tokens_cost_session_and_first_words(path: Path):

@@ -1,4 +1,4 @@
-"""No socket is left to the collector of garbage: a transport that is dropped closes what it has idle."""
+"""No socket is left to the garbage collector: a dropped transport closes its idle connections."""
 
 from __future__ import annotations
 

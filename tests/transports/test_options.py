@@ -122,7 +122,7 @@ def target(request: pytest.FixtureRequest, fault_server: FaultServer) -> tuple[s
 def test_an_https_proxy_carries_every_wire(
     target: tuple[str, str], blocking: bool, fault_server: FaultServer
 ) -> None:
-    """The proxy is reached over TLS, and what it carries may be TLS again."""
+    """The proxy is reached over TLS, and its payload may be TLS again."""
     port, url = target
     proxy = fault_server.https_url.replace("https://", "https://ann:p%40ss@")
     transport = transport_for(

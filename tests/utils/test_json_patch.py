@@ -1,4 +1,4 @@
-"""JSON Patch: what is made of two values, applied to the first, gives the second."""
+"""JSON Patch: the patch of two values, applied to the first, results in the second."""
 
 from __future__ import annotations
 

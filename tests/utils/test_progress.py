@@ -1,4 +1,4 @@
-"""`Progress`: who is shown what, and that showing never costs the work."""
+"""`Progress`: what is displayed where, and that an error of the display never stops the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checker of links finds what is wrong, so that its silence means something."""
+"""The link checker finds broken links."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class CancelledAt:
 
 
 class Program:
-    """A program that may be cancelled and goes on; `effects` is what it did, in order."""
+    """A program that may be cancelled and resumed; `effects` are its actions, in order."""
 
     def __init__(self, saver: SqliteSaver) -> None:
         self.effects: list[int] = []

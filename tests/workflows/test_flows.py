@@ -1,4 +1,4 @@
-"""Flows in plain Python: what is kept, what runs again, and what a person is asked."""
+"""Flows in plain Python: stored results, repeated steps, and questions to a person."""
 
 from __future__ import annotations
 

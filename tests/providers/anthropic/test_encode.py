@@ -1,4 +1,4 @@
-"""Requests: what is sent for messages, pictures, documents; fields, headers, betas."""
+"""Request bodies for messages, pictures and documents; fields, headers, betas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests: what is sent for tools, thinking, schemas, caching."""
+"""Request bodies for tools, thinking, schemas and caching."""
 
 from __future__ import annotations
 

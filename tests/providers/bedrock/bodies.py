@@ -36,7 +36,7 @@ def body_of(messages: Any, fields: Any = None, **options: Any) -> dict[str, Any]
 
 
 def check_body(body: dict[str, Any]) -> None:
-    """botocore validates what it is given before it would send it; bytes must be bytes there."""
+    """botocore validates a request before it would send it; bytes must be bytes there."""
     shape = API.operation_model("Converse").input_shape
     report = ParamValidator().validate({"modelId": "m", **with_bytes(body)}, shape)
     assert not report.has_errors(), report.generate_report()

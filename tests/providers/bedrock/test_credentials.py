@@ -1,4 +1,4 @@
-"""Where credentials come from: what is named, in its order; files and metadata services only when chosen."""
+"""Sources of credentials and their order; files and metadata services only when chosen."""
 
 from __future__ import annotations
 

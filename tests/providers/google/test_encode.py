@@ -1,4 +1,4 @@
-"""Requests: what is sent for messages, media, tools, thinking, schemas; where, and with what key."""
+"""Request bodies for messages, media, tools, thinking and schemas; the URL, and the key."""
 
 from __future__ import annotations
 

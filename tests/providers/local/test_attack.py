@@ -66,7 +66,7 @@ def load_apart(path: Path, kind: str) -> str:
 
 
 def damaged() -> dict[str, Any]:
-    """Ways to spoil the encoder's file: the name, and what is left of its bytes."""
+    """Ways to damage the encoder's file: the name, and the damaged bytes."""
 
     def at(place: int, value: bytes) -> Any:
         return lambda data: data[:place] + value + data[place + len(value) :]

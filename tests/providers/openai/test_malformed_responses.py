@@ -78,7 +78,7 @@ def text_event(kind: str, id: str = "msg_1", index: int = 0, **more: Any) -> Jso
 
 
 def empty(item: Json, **fields: Any) -> Json:
-    """A message as it is announced."""
+    """Return a message item as it is announced, without content."""
     return {**item, "content": [], **fields}
 
 
@@ -122,7 +122,7 @@ def test_F_S12_details_that_say_nothing_cost_no_answer(details: Any) -> None:
     assert message.response_metadata["incomplete_details"] == details
 
 
-# -- what is not finished
+# -- unfinished responses
 
 
 @pytest.mark.parametrize("status", ["queued", "in_progress"])

@@ -1,4 +1,4 @@
-"""Who asks Vertex: credentials of google-auth, loaded from every place, refreshed in time, never shown."""
+"""Credentials of Vertex: of google-auth, loaded from every source, refreshed in time, never shown."""
 
 from __future__ import annotations
 

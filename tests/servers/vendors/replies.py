@@ -26,7 +26,7 @@ class Request:
     has_result: bool = False
     """Whether the last turn brings the result of a call."""
     word: str = "word"
-    """What texts are filled with: a name in quotation marks that the request has, where it is no plain ASCII."""
+    """The word that texts are filled with: a name in quotation marks in the request, where it is not plain ASCII."""
 
 
 @dataclass(frozen=True)
