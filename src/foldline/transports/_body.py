@@ -132,7 +132,9 @@ def _collect(request: Request, pairs: Iterable[tuple[str, str]]) -> dict[str, st
 class HttpResponse:
     """A response whose body is being received; see `foldline.transports.Response`."""
 
-    __slots__ = ("_clock", "_exchange", "_state", "_until", "headers", "request", "status")
+    __slots__ = (
+        "_clock", "_exchange", "_size_since_progress", "_state", "_until", "headers", "request", "status",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -149,6 +151,7 @@ class HttpResponse:
         self._clock = clock
         self._state = "new"
         self._until: float | None = None
+        self._size_since_progress = 0
 
     def __repr__(self) -> str:
         return f"<HttpResponse {self.status} {self._state}>"
@@ -156,6 +159,7 @@ class HttpResponse:
     def progress(self) -> None:
         """Restart the idle clock of `chunks(progress_only=True)`."""
         self._clock.waited = 0.0
+        self._size_since_progress = 0
 
     def conclude(self) -> None:
         """Wait only briefly for the end of the body; if it does not come, the connection is closed."""
@@ -204,9 +208,18 @@ class HttpResponse:
                 raise
             if progress_only:
                 clock.waited += time.monotonic() - began
+                self._count(piece)
             if piece is None or piece:
                 return piece
         raise _faults.closed_while_reading(self.request)
+
+    def _count(self, piece: bytes | None) -> None:
+        """Raise if too much was received without progress: a server that floods is never waited for."""
+        self._size_since_progress += len(piece or b"")
+        if self._size_since_progress > self.request.limits.message and self._until is None:
+            raise _faults.too_large(
+                self.request, "what came without content (Limits.message)", self.request.limits.message
+            )
 
     async def read(self, limit: int | None = None) -> bytes:
         """Return the complete body."""

@@ -225,6 +225,8 @@ class AsyncWire(asyncio.Protocol):
 
     async def receive(self, budget: float | None, timer: DeadlineTimer) -> bytes:
         """Return the next data; b"" means that the other side has closed."""
+        if budget is not None and budget <= 0:
+            raise Expired  # also if there is data: a server that floods must not outrun a deadline
         while not self._received:
             if self._error is not None:
                 raise self._error
