@@ -218,7 +218,9 @@ class HttpResponse:
         self._size_since_progress += len(piece or b"")
         if self._size_since_progress > self.request.limits.message and self._until is None:
             raise _faults.too_large(
-                self.request, "what came without content (Limits.message)", self.request.limits.message
+                self.request,
+                "what came without content (Limits.message)",
+                self.request.limits.message,
             )
 
     async def read(self, limit: int | None = None) -> bytes:

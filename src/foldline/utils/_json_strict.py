@@ -79,8 +79,9 @@ def parse_strict(
 
 
 def parse_wire(data: str | bytes, *, max_depth: int = MAX_DEPTH) -> Json:
-    """Parse a vendor's JSON fast: as `parse_strict`, but the last of two equal keys wins, NaN is a number, and a byte
-    order mark is skipped.
+    """Parse a vendor's JSON fast: as `parse_strict`, with three exceptions.
+
+    The last of two equal keys wins, NaN and the infinities are numbers, and a byte order mark is skipped.
     """
     try:
         if isinstance(data, str):
