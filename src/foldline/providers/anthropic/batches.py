@@ -110,7 +110,7 @@ class AnthropicBatches(BatchClient):
 def _time(text: object) -> float:
     try:
         return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
+    except (OverflowError, ValueError):
         return 0.0
 
 
