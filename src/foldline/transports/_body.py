@@ -25,6 +25,8 @@ IDENTITY_CODINGS = frozenset({"", "identity", "none", "utf-8", "utf8"})
 MAX_PART = 256 * 1024
 INFLATION_ALLOWANCE = 64 * 1024
 """Decompressed bytes that are always accepted, for any size of the input."""
+MAX_GZIP_MEMBERS = 1000
+"""Members that a gzip body may have; an empty one costs its reader far more than its sender."""
 END_WAIT = 0.02
 """Seconds to wait for the end of a body after its relevant content is complete."""
 
@@ -280,7 +282,7 @@ class HttpResponse:
 class Decompressor:
     """Decompresses gzip or deflate incrementally, up to a limit."""
 
-    __slots__ = ("_bytes_in", "_bytes_out", "_request", "_window", "_zlib")
+    __slots__ = ("_bytes_in", "_bytes_out", "_members", "_request", "_window", "_zlib")
 
     def __init__(self, request: Request, window: int) -> None:
         self._request = request
@@ -288,6 +290,7 @@ class Decompressor:
         self._zlib = zlib.decompressobj(window)
         self._bytes_in = 0
         self._bytes_out = 0
+        self._members = 1
 
     @classmethod
     def of(cls, response: HttpResponse) -> Decompressor | None:
@@ -314,7 +317,7 @@ class Decompressor:
             if self._zlib.eof:
                 if self._window != 31:
                     break
-                self._zlib = zlib.decompressobj(31)  # gzip data may have several members
+                self._begin_member()
             try:
                 part = self._zlib.decompress(data, MAX_PART)
             except zlib.error as error:
@@ -325,6 +328,15 @@ class Decompressor:
                 self._count(len(part))
                 yield part
             data = self._zlib.unconsumed_tail or self._zlib.unused_data
+
+    def _begin_member(self) -> None:
+        """Begin the next member of gzip data."""
+        self._members += 1
+        if self._members > MAX_GZIP_MEMBERS:
+            raise _faults.too_large(
+                self._request, "the compressed answer", MAX_GZIP_MEMBERS, "gzip members"
+            )
+        self._zlib = zlib.decompressobj(31)
 
     def _count(self, size: int) -> None:
         self._bytes_out += size
