@@ -1,7 +1,9 @@
-"""Sockets of httpx2's engine that read while a large request is written, so that an early answer is not lost.
+"""Sockets of httpx2's engine for async calls: read while a large request is written, one limit for connecting.
 
 The engine for async calls reads nothing before the entire request is written. A server that refuses a large body
 answers and closes the connection; then the write fails, and the answer in the socket would be lost.
+
+The engine does not limit how long a proxy takes for its part of connecting (CONNECT, the SOCKS handshake).
 """
 
 from __future__ import annotations
@@ -10,13 +12,21 @@ import math
 import ssl
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
 import httpcore2
 
-__all__ = ["DuplexBackend", "seconds_until"]
+from foldline.transports._connect import SOCKET_OPTIONS
+
+__all__ = ["PROXY_STEPS", "DuplexBackend", "limit_connecting", "seconds_until"]
+
+PROXY_STEPS: ContextVar[int] = ContextVar("PROXY_STEPS", default=0)
+"""The steps with a proxy that a connection needs before its first request: each ends with TLS or a SOCKS handshake."""
 
 SIMPLE_WRITE_SIZE: Final = 128 * 1024
 """Up to this many bytes are written without reading at the same time."""
@@ -28,14 +38,21 @@ REFUSAL_DIGITS: Final = (b"3", b"4", b"5")
 class DuplexStream(httpcore2.AsyncNetworkStream):
     """A socket that is read while a large request is written to it."""
 
-    def __init__(self, inner: httpcore2.AsyncNetworkStream, connect_by: float = math.inf) -> None:
+    def __init__(
+        self, inner: httpcore2.AsyncNetworkStream, connect_by: float, proxy_steps: int
+    ) -> None:
         self._inner = inner
         self._connect_by = connect_by
         """The `time.monotonic` deadline of the connection, including TLS."""
+        self.proxy_steps = proxy_steps
+        """The remaining steps with a proxy; until they are done, the deadline of the connection holds."""
         self._received: deque[bytes] = deque()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Return the data that arrived during a write, or the next data."""
+        if self.proxy_steps:
+            with limit_connecting():
+                return await self._inner.read(max_bytes, seconds_until(self._connect_by, timeout))
         if not self._received:
             return await self._inner.read(max_bytes, timeout)
         piece = self._received.popleft()
@@ -74,9 +91,8 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
         """Start TLS."""
         remaining = seconds_until(self._connect_by, timeout)
         try:
-            return DuplexStream(
-                await self._inner.start_tls(ssl_context, server_hostname, remaining)
-            )
+            secured = await self._inner.start_tls(ssl_context, server_hostname, remaining)
+            return DuplexStream(secured, self._connect_by, max(self.proxy_steps - 1, 0))
         except BaseException:  # the engine closes the socket on errors, but not on cancellation
             with anyio.CancelScope(shield=True):
                 await self._inner.aclose()
@@ -105,8 +121,19 @@ class DuplexBackend(httpcore2.AnyIOBackend):
     ) -> httpcore2.AsyncNetworkStream:
         """Connect."""
         connect_by = math.inf if timeout is None else time.monotonic() + timeout
+        # The engine passes the pool's socket options on for direct connections only.
+        options["socket_options"] = SOCKET_OPTIONS
         stream = await super().connect_tcp(host, port, timeout, *args, **options)
-        return DuplexStream(stream, connect_by)
+        return DuplexStream(stream, connect_by, PROXY_STEPS.get())
+
+
+@contextmanager
+def limit_connecting() -> Iterator[None]:
+    """Turn a timeout into the one of the connection."""
+    try:
+        yield
+    except httpcore2.TimeoutException as error:
+        raise httpcore2.ConnectTimeout from error
 
 
 def seconds_until(moment: float, limit: float | None) -> float | None:
