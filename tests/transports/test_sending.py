@@ -181,6 +181,10 @@ def test_F_H07_a_connection_is_not_kept_longer_than_the_server_promises(blocking
     assert connections == 2
 
 
+PAUSE = b"<pause>"
+"""Where a server waits between two pieces of its answer."""
+
+
 class RefuseEarly:
     """Reads a part of a request, answers, and closes at once, later, or never; reads no more of the body."""
 
@@ -201,7 +205,9 @@ class RefuseEarly:
             if self.tls is not None:
                 connection = self.tls.wrap_socket(connection, server_side=True)
             connection.recv(65536)
-            connection.sendall(self.answer)
+            for piece in self.answer.split(PAUSE):
+                connection.sendall(piece)
+                time.sleep(0.05)
             if self.ending == "never":
                 self.open.append(connection)
                 continue
@@ -225,6 +231,25 @@ def test_F_Y06_an_answer_before_the_end_of_the_body_is_read(
         for _ in range(3):
             assert status_of(caller, url, b"x" * (size << 20)) == 413
     assert server.connections == 3
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"HTTP/1.1 100 Continue\r\n\r\n" + PAUSE,
+        b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + PAUSE + b"HTTP/1.1 100 \r\n\r\n" + PAUSE,
+        b"",
+    ],
+    ids=["100", "103 and 100", "in pieces"],
+)
+def test_F_Y06_an_early_answer_may_come_in_pieces_and_after_interim_ones(
+    live: Make, blocking: bool, before: bytes
+) -> None:
+    refusal = REFUSAL % b"connection: close\r\n"
+    cut = refusal if before else refusal[:5] + PAUSE + refusal[5:11] + PAUSE + refusal[11:]
+    server = RefuseEarly("now", before + cut)
+    with serving(server) as url:
+        assert status_of(Caller(live(), blocking=blocking), url, b"x" * (10 << 20)) == 413
 
 
 @pytest.mark.parametrize("wire", ["http", "https"])

@@ -22,6 +22,7 @@ import anyio.lowlevel
 import httpcore2
 
 from foldline.transports._connect import SOCKET_OPTIONS
+from foldline.transports._http1 import HEAD_END
 
 __all__ = ["PROXY_STEPS", "DuplexBackend", "limit_connecting", "seconds_until"]
 
@@ -31,6 +32,8 @@ PROXY_STEPS: ContextVar[int] = ContextVar("PROXY_STEPS", default=0)
 SIMPLE_WRITE_SIZE: Final = 128 * 1024
 """Up to this many bytes are written without reading at the same time."""
 READ_SIZE: Final = 64 * 1024
+MAX_READ_AHEAD: Final = 256 * 1024
+"""Bytes of an answer that are read while the request is written."""
 REFUSAL_DIGITS: Final = (b"3", b"4", b"5")
 """First digits of the statuses after which the request need not be sent completely."""
 
@@ -103,14 +106,30 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
         return self._inner.get_extra_info(info)
 
     async def _read_meanwhile(self, writing: anyio.CancelScope) -> None:
-        try:
-            piece = await self._inner.read(READ_SIZE)
-        except httpcore2.NetworkError:
-            return  # the write fails too, with the reason
-        if piece:
+        data = b""
+        while len(data) < MAX_READ_AHEAD:
+            try:
+                piece = await self._inner.read(READ_SIZE)
+            except httpcore2.NetworkError:
+                return  # the write fails too, with the reason
+            if not piece:
+                return
             self._received.append(piece)
-            if piece.startswith(b"HTTP/1.") and piece[9:10] in REFUSAL_DIGITS:
+            data += piece
+            if _is_refusal(data):
                 writing.cancel()
+                return
+
+
+def _is_refusal(data: bytes) -> bool:
+    """Whether this is the complete head of an answer after which the request need not be sent completely."""
+    start = 0
+    while (end := HEAD_END.search(data, start)) is not None:
+        digit = data[start + 9 : start + 10]
+        if digit != b"1":
+            return data.startswith(b"HTTP/1.", start) and digit in REFUSAL_DIGITS
+        start = end.end()  # an interim answer: the final one follows
+    return False
 
 
 class DuplexBackend(httpcore2.AnyIOBackend):
