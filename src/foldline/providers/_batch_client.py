@@ -41,7 +41,7 @@ def checks_payload(
     """
 
     @wraps(method)
-    async def checked(self: C, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def checked(self: C, /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await method(self, *args, **kwargs)
         except FoldlineError:

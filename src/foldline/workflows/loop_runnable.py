@@ -22,7 +22,7 @@ Input = TypeVar("Input")
 Output = TypeVar("Output")
 
 
-class LoopRunnable(Runnable[Input, Output]):
+class LoopRunnable(Runnable[Input, Output, Any]):
     """A runnable whose runs are loops: `invoke` returns the last state, `stream` yields views of the run."""
 
     @abstractmethod

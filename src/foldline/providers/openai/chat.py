@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import model_validator
 
@@ -103,6 +103,9 @@ class ChatOpenAI(CompletionsModel):
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
     safety_identifier: str | None = None
+
+    if TYPE_CHECKING:  # other names of the fields, for type checkers
+        openai_organization: str | None = None
 
     batches: ClassVar[str] = "foldline.providers.openai.batches:OpenAIBatches"
     key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)
