@@ -273,6 +273,32 @@ def test_F_Y06_a_server_that_stops_reading_and_stays_is_answered(blocking: bool,
         connection.close()
 
 
+def test_F_T09_interim_answers_while_a_body_is_written_do_not_outrun_the_clock(
+    live: Make, blocking: bool
+) -> None:
+    def flood(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        connection.recv(65536)
+        with suppress(OSError), connection:
+            ends = time.monotonic() + 4
+            while time.monotonic() < ends:
+                connection.sendall(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 3000)
+
+    async def body(url: str) -> None:
+        limits = Timeouts(first_byte=0.5)
+        async with transport.open(
+            Request(url=url, body=b"x" * (5 << 20), timeouts=limits), blocking=blocking
+        ):
+            pass
+
+    transport = live()
+    began = time.monotonic()
+    with serving(flood) as url, pytest.raises(ModelTimeoutError) as caught:
+        Caller(transport, blocking=blocking).run(body(url))
+    assert caught.value.phase == "first_byte"
+    assert time.monotonic() - began < 3
+
+
 def test_F_Y06_a_model_raises_the_status_and_sends_nothing_again(
     call: SyncCalls | AsyncCalls,
 ) -> None:

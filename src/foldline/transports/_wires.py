@@ -112,6 +112,8 @@ class BlockingWire:
 
     def send_or_receive(self, data: memoryview, budget: float | None) -> tuple[int, bytes | None]:
         """Wait until data can be sent or received; return the number of bytes sent, and the received data if any."""
+        if budget is not None and budget <= 0:
+            raise Expired
         deadline = None if budget is None else time.monotonic() + budget
         self._socket.settimeout(0)
         self._socket_timeout = -1.0
