@@ -219,10 +219,9 @@ class HttpResponse:
         """Raise if too much was received without progress: a server that floods is never waited for."""
         self._size_since_progress += len(piece or b"")
         if self._size_since_progress > self.request.limits.message and self._until is None:
+            limit = self.request.limits.message
             raise _faults.too_large(
-                self.request,
-                "what came without content (Limits.message)",
-                self.request.limits.message,
+                self.request, "the data without content", limit, "bytes (Limits.message)"
             )
 
     async def read(self, limit: int | None = None) -> bytes:
