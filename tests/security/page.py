@@ -132,7 +132,9 @@ def _each(name: str) -> Say:
 NO_AGENT = "no agent of its own"
 MEASURED: dict[str, Say] = {
     # figure -> what the same harness found of the peers, in place of what is known from elsewhere
-    "silent successes among faults that must be reported": _range("silent", "of {faults} per client"),
+    "silent successes among faults that must be reported": _range(
+        "silent", "of {faults} per client"
+    ),
     "exceptions that escape untyped": _range("untyped", "of {faults} per client"),
     "truncated tool calls executed": _each("truncated_calls_executed"),
     "20 × `asyncio.run`, one model: answers / requests": lambda clients: "; ".join(
