@@ -7,21 +7,27 @@ import pkgutil
 import pydoc
 import subprocess
 import sys
-from types import ModuleType
+from contextlib import suppress
+from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 import foldline
+from foldline.agents.middleware import SummarizationMiddleware
 from foldline.documents import Document
+from foldline.graph import RetryPolicy
 from foldline.language_models import FakeListChatModel
 from foldline.load import dumps, loads
 from foldline.messages import AIMessage, ChatMessage, HumanMessage, ToolMessage
 from foldline.outputs.agent import AgentActionMessageLog
 from foldline.prompts import ChatPromptTemplate, HumanMessagePromptTemplate
 from foldline.providers.openai import AzureOpenAIEmbeddings, ChatOpenAI, OpenAIEmbeddings
+from foldline.retrievers import BM25Retriever
 from foldline.runnables import RunnableConfig
+from foldline.tracers import LangChainTracer
 
 
 def public_packages() -> list[ModuleType]:
@@ -109,6 +115,59 @@ def test_a_required_field_that_the_constructor_does_not_fill_in_is_shown():
     assert "role" in inspect.signature(ChatMessage).parameters
     assert "message_log" in inspect.signature(AgentActionMessageLog).parameters
     assert "input_variables" not in inspect.signature(ChatPromptTemplate).parameters
+
+
+def signatures(value: Any) -> dict[str, str]:
+    """The signature of a public name and those of the public methods that its class defines."""
+    functions = {"": value}
+    if isinstance(value, type):
+        for name, member in vars(value).items():
+            if isinstance(member, classmethod | staticmethod | FunctionType) and name[0] != "_":
+                functions[f".{name}"] = getattr(value, name)
+    shown = {}
+    for name, function in functions.items():
+        with suppress(TypeError, ValueError):  # a TypedDict, an exception without `__init__`
+            shown[name] = str(inspect.signature(function))
+    return shown
+
+
+def test_no_signature_shows_an_address():
+    wrong = {
+        path + name: shown
+        for value, path in PUBLIC.items()
+        for name, shown in signatures(value).items()
+        if " at 0x" in shown
+    }
+
+    assert wrong == {}
+
+
+def test_a_function_that_is_a_default_is_shown_by_name_and_can_be_called():
+    retry_on = inspect.signature(RetryPolicy).parameters["retry_on"]
+    preprocess = inspect.signature(BM25Retriever).parameters["preprocess_func"]
+
+    assert repr(retry_on.default) == "default_retry_on"
+    assert retry_on.default(ConnectionError()) is True
+    assert preprocess.default("A cat") == ["a", "cat"]
+    assert "token_counter" in inspect.signature(SummarizationMiddleware).parameters
+
+
+STARTS_A_CLIENT = {LangChainTracer}
+
+
+def test_what_can_be_made_without_arguments_shows_no_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shown = {}
+    for value in set(OURS) & set(CLASSES) - STARTS_A_CLIENT:
+        with suppress(Exception):  # it needs arguments, a key or an extra
+            shown[PUBLIC[value]] = repr(value())
+
+    assert len(shown) > 150
+    wrong = {path: text for path, text in shown.items() if " at 0x" in text}
+    assert {path for path in wrong if not path.endswith("ManagerMixin")} == set()
 
 
 PROGRAM = """\

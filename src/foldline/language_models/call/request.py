@@ -15,6 +15,7 @@ from foldline.messages import (
     get_buffer_string,
 )
 from foldline.prompt_values import PromptValue
+from foldline.utils.signature import show_defaults
 from foldline.utils.trusted import build_trusted
 
 OutputFileType = Literal["local", "file", "url"]
@@ -26,6 +27,7 @@ def _nothing(**_: object) -> None:
     return None
 
 
+@show_defaults
 @dataclass(slots=True)
 class ChatRequest:
     """Messages and options of one call, and whether the caller streams the answer.
