@@ -6,6 +6,7 @@ attributes: no UUID is made, no dict is copied, and `child()` returns the run it
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import Token
@@ -300,6 +301,8 @@ class Run:
 
     async def end_stream(self, output: object, **kwargs: object) -> None:
         """Dispatch the end of a stream that its reader closed, or the error of a parallel stream that closed it."""
+        if sys.is_finalizing():  # handlers cannot import anything at the exit of Python
+            return
         if (error := stopped_by()) is None:
             await self.dispatch("on_chain_end", output, **kwargs)
         else:
