@@ -24,6 +24,7 @@ from foldline._config import (
     var_child_runnable_config,
 )
 from foldline._io import ASYNC, BLOCKING, IO, stopped_by
+from foldline._traceback import cut_traceback
 from foldline.callbacks import hooks
 from foldline.callbacks.base import BaseCallbackHandler, Callbacks, Metadata
 from foldline.callbacks.dispatch import dispatch_now
@@ -112,7 +113,11 @@ class Run:
             return cls(
                 io, NO_CONFIG, _configure_manager(io, NO_CONFIG) if _has_hooks() else None, kwargs
             )
-        call_config = _overlay(inherited, config)
+        try:
+            call_config = _overlay(inherited, config)
+        except Exception as error:
+            cut_traceback(error)
+            raise
         run = cls(io, call_config, _configure_manager(io, call_config), kwargs)
         if inherited is not None:
             run.origin = (inherited, config or NO_CONFIG)

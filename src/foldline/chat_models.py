@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final, Literal, overload
 
+from foldline._traceback import entry_point
 from foldline.exceptions import UsageError
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
@@ -77,6 +78,7 @@ def init_chat_model(
     config_prefix: str | None = None,
     **kwargs: object,
 ) -> ConfigurableChatModel: ...
+@entry_point
 def init_chat_model(
     model: str | None = None,
     *,
@@ -204,10 +206,12 @@ class ConfigurableChatModel(DynamicRunnable[Any, Any]):
             for id, default in specs
         ]
 
+    @entry_point
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
         """Bind tools to the model that is chosen."""
         return _MethodResult(default=self, method="bind_tools", arguments=(tools,), options=kwargs)
 
+    @entry_point
     def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401  a class, a TypedDict or a JSON Schema, for the chosen model
         """Return answers of the chosen model that fit a schema."""
         return _MethodResult(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from foldline._traceback import entry_point
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
 from foldline.utils.strings import suggestion
@@ -23,6 +24,7 @@ CLASSES = {
 """Provider -> its embeddings class."""
 
 
+@entry_point
 def init_embeddings(model: str, *, provider: str | None = None, **kwargs: Any) -> Embeddings:
     """Return the embeddings of `provider:model`, or of a model and a provider.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
+from foldline._traceback import entry_point
 from foldline.agents.agent import Agent, StateT
 from foldline.agents.middleware.base import AgentMiddleware
 from foldline.agents.setup import Setup
@@ -56,6 +57,7 @@ def create_agent(
     name: str | None = None,
     durability: Durability | None = None,
 ) -> Agent[StateT]: ...
+@entry_point
 def create_agent(
     model: str | Runnable[Any, Any],
     tools: Sequence[Tool] | None = None,

@@ -18,7 +18,7 @@ from foldline._config import RunnableConfig
 from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive, drive_each
 from foldline._run import Run
-from foldline._traceback import closing
+from foldline._traceback import closing, entry_point
 from foldline.callbacks.base import Callbacks
 from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from foldline.language_models.base import BaseLanguageModel, Params
@@ -364,6 +364,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     # -- tools, structured output, counting, records
 
+    @entry_point
     def bind_tools(
         self,
         tools: Sequence[Any],
@@ -427,6 +428,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         tools: Sequence[Any] | None = None,
         **kwargs: Any,
     ) -> Runnable[Any, Params]: ...
+    @entry_point
     def with_structured_output(
         self,
         schema: Any = None,

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from foldline._traceback import entry_point
 from foldline.exceptions import SchemaError
 from foldline.load._reader import DumpReader, InitValidator, Secrets
 from foldline.load.registry import (
@@ -123,6 +124,7 @@ class Reviver:
 
 
 @show_defaults
+@entry_point
 def loads(
     text: str | bytes,
     *,
@@ -148,6 +150,7 @@ def loads(
 
 
 @show_defaults
+@entry_point
 def load(
     obj: object,
     *,
