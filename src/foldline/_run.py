@@ -323,7 +323,7 @@ def _noop(cls: type[BaseRunManager]) -> BaseRunManager:
 def _check_keywords(kwargs: dict[str, Any]) -> None:
     """Warn of a keyword that looks like a misspelt parameter of every call."""
     for name in kwargs:
-        warn_of_typo("a call", name, CALL_KEYWORDS, "is passed on as it is")
+        warn_of_typo("a call", name, CALL_KEYWORDS, "it is passed on as given")
 
 
 def _overlay(inherited: RunnableConfig | None, config: RunnableConfig | None) -> RunnableConfig:

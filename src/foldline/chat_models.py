@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, overload
 
 from foldline._traceback import entry_point
 from foldline.exceptions import UsageError
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.call.request import CALL_OPTIONS, ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
+from foldline.language_models.structured.output import STRUCTURED_OPTIONS, OutputSchema
 from foldline.providers import ADVICE, find_provider, provider_names
+from foldline.runnables._forward import check_options
 from foldline.runnables.base import Runnable
 from foldline.runnables.configurable import DynamicRunnable, _MethodResult
 from foldline.runnables.utils import ConfigurableFieldSpec
@@ -138,9 +140,11 @@ def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
     for beginning, guess in PROVIDER_PREFIXES:
         if lower.startswith(beginning):
             return model, guess
-    hint = suggestion(head, provider_names()) if colon else ""
+    separated = model.partition("/") if not colon else (head, colon, model_name)
+    hint = suggestion(separated[0], provider_names()) if separated[1] else ""
+    name = separated[2] if hint else model_name or model
     raise UsageError(
-        f"whose model is {model!r}?{hint} Write 'provider:{model_name or model}' or pass model_provider=..., "
+        f"whose model is {model!r}?{hint} Write 'provider:{name}' or pass model_provider=..., "
         f"with one of: {', '.join(provider_names())}"
     )
 
@@ -196,6 +200,12 @@ class ConfigurableChatModel(DynamicRunnable[Any, Any]):
             configured = {name: value for name, value in configured.items() if name in parameters}
         return (_from_settings({**settings, **configured}) if configured else self.default), values
 
+    def _option_names(self) -> Iterable[str]:
+        return CALL_OPTIONS
+
+    def _accepts_option(self, name: str) -> bool:
+        return name in CALL_OPTIONS
+
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
         """The fields that a config may set, if they were listed."""
@@ -209,11 +219,15 @@ class ConfigurableChatModel(DynamicRunnable[Any, Any]):
     @entry_point
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
         """Bind tools to the model that is chosen."""
+        check_options(self, kwargs, "validate")
         return _MethodResult(default=self, method="bind_tools", arguments=(tools,), options=kwargs)
 
     @entry_point
     def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401  a class, a TypedDict or a JSON Schema, for the chosen model
         """Return answers of the chosen model that fit a schema."""
+        if schema is not None:
+            OutputSchema(schema)  # raises now what would be raised when a model is chosen
+        check_options(self, kwargs, *STRUCTURED_OPTIONS)
         return _MethodResult(
             default=self, method="with_structured_output", arguments=(schema,), options=kwargs
         )

@@ -7,7 +7,15 @@ version; every public method works.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, overload
 from uuid import UUID
@@ -31,7 +39,7 @@ from foldline.language_models.call.call import ChatCall
 from foldline.language_models.call.generate import generate_each
 from foldline.language_models.call.llm_output import combine_llm_outputs
 from foldline.language_models.call.record_calls import answer_deltas, answer_record, read_record
-from foldline.language_models.call.request import ChatRequest, messages_of
+from foldline.language_models.call.request import CALL_OPTIONS, ChatRequest, messages_of
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.count import TokenCount, count_tokens
 from foldline.language_models.policies.model_hooks import ModelHooks
@@ -46,7 +54,7 @@ from foldline.language_models.records.records import (
     is_record,
 )
 from foldline.language_models.streams.stream import AsyncChatModelStream, ChatModelStream
-from foldline.language_models.structured.output import structured_options
+from foldline.language_models.structured.output import STRUCTURED_OPTIONS, structured_options
 from foldline.language_models.structured.parser import RawAndParsed, Schema, StructuredParser
 from foldline.language_models.structured.tool_binding import Validate, bound_tools
 from foldline.messages import AIMessage, AIMessageChunk, AnyMessage, BaseMessage
@@ -57,6 +65,7 @@ from foldline.prompt_values import ChatPromptValue, PromptValue, StringPromptVal
 from foldline.protocol.folded_message import Bounds
 from foldline.rate_limiters import BaseRateLimiter
 from foldline.runnables import _trace
+from foldline.runnables._forward import check_options
 from foldline.runnables._stream_call import StreamCall
 from foldline.runnables.base import Runnable
 from foldline.utils.spelling import in_snake_case
@@ -279,7 +288,15 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         if "stream" in options:  # an option of the call, as in LangChain
             streams = bool(options.pop("stream")) or stream
         streams = streams and not self._streaming_disabled(options)
+        if options:
+            check_options(self, options)
         return ChatRequest(messages, stop, options, streams)
+
+    def _option_names(self) -> Iterable[str]:
+        return (*type(self).model_fields, *CALL_OPTIONS)
+
+    def _accepts_option(self, name: str) -> bool:
+        return name in CALL_OPTIONS or name in type(self).model_fields
 
     @property
     def _settings(self) -> Params:
@@ -387,6 +404,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
             strict=strict,
             validate=validate,
         )
+        if kwargs:
+            check_options(self, kwargs, "validate")
         return self.bind(**options, **kwargs)
 
     @overload
@@ -458,6 +477,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
             tools=tools,
             prefers_strict=self._prefers_strict,
         )
+        if kwargs:
+            check_options(self, kwargs, *STRUCTURED_OPTIONS)
         model = self.bind(**options, **kwargs)
         return model | StructuredParser(check, include_raw=include_raw)
 

@@ -22,6 +22,16 @@ OutputFileType = Literal["local", "file", "url"]
 CallOptions = dict[str, Any]
 """Keyword arguments of a call: tools, tool_choice, response_format, temperature, and options of the provider."""
 
+CALL_OPTIONS = (
+    "tools",
+    "tool_choice",
+    "response_format",
+    "strict",
+    "parallel_tool_calls",
+    "stop",
+)
+"""Options of a call that are not settings of a model."""
+
 
 def _nothing(**_: object) -> None:
     return None
