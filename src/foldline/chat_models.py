@@ -19,6 +19,11 @@ from foldline.utils.strings import suggestion
 
 __all__ = ["BaseChatModel", "ConfigurableChatModel", "init_chat_model"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 PROVIDER_PREFIXES: Final[tuple[tuple[str, str], ...]] = (
     ("gpt-", "openai"),
     ("chatgpt", "openai"),

@@ -12,6 +12,11 @@ from foldline.utils.strings import suggestion
 
 __all__ = ["init_embeddings"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 CLASSES = {
     "azure_openai": "foldline.providers.openai:AzureOpenAIEmbeddings",
     "bedrock": "foldline.providers.bedrock:BedrockEmbeddings",

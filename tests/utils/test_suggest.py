@@ -205,7 +205,7 @@ def test_a_mistyped_provider_is_met_with_the_one_meant():
         init_chat_model("opnai:gpt-5")
     with pytest.raises(UsageError, match=r"did you mean 'anthropic'"):
         init_chat_model("claude", model_provider="antropic")
-    with pytest.raises(UsageError, match="did you mean 'openai'.*Write 'provider:gpt-5'"):
+    with pytest.raises(UsageError, match=r"did you mean 'openai'.*Write 'provider:gpt-5'"):
         init_chat_model("opnai/gpt-5")
     with pytest.raises(UsageError, match="Write 'provider:meta-llama/llama-3'"):
         init_chat_model("meta-llama/llama-3")
