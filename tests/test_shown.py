@@ -8,6 +8,7 @@ import pydoc
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -19,7 +20,7 @@ import foldline
 from foldline.agents.middleware import SummarizationMiddleware
 from foldline.documents import Document
 from foldline.graph import RetryPolicy
-from foldline.language_models import FakeListChatModel
+from foldline.language_models import FakeListChatModel, FileResolver
 from foldline.load import dumps, loads
 from foldline.messages import AIMessage, ChatMessage, HumanMessage, ToolMessage
 from foldline.outputs.agent import AgentActionMessageLog
@@ -28,6 +29,7 @@ from foldline.providers.openai import AzureOpenAIEmbeddings, ChatOpenAI, OpenAIE
 from foldline.retrievers import BM25Retriever
 from foldline.runnables import RunnableConfig
 from foldline.tracers import LangChainTracer
+from foldline.utils.class_doc import field_docs
 
 
 def public_packages() -> list[ModuleType]:
@@ -75,6 +77,8 @@ def test_every_public_class_says_in_a_line_what_it_is():
 def test_dir_of_a_public_module_has_public_names_only(package: ModuleType):
     shown = dir(package)
 
+    if not hasattr(package, "__path__"):
+        assert shown == sorted(package.__all__)
     assert {"TYPE_CHECKING", "annotations", "lazy_exports", "Any", "UsageError"}.isdisjoint(
         set(shown) - set(package.__all__)
     )
@@ -242,6 +246,85 @@ def test_what_moved_to_a_public_module_is_written_and_read_as_before():
 
     assert '"foldline", "prompts", "HumanMessagePromptTemplate"' in written
     assert loads(written) == prompt
+
+
+WITH_FIELDS = [
+    value
+    for value in CLASSES
+    if value in OURS and (issubclass(value, BaseModel) or is_dataclass(value))
+]
+
+
+def test_help_shows_the_docstrings_of_fields():
+    text = pydoc.plain(pydoc.render_doc(AIMessage))
+
+    assert "finish_reason: Why the model stopped" in text
+    assert "status = 'complete': Whether the model finished" in text
+    assert "name: The name of the speaker" in text  # of a base class
+    assert "temperature: How random the answer is" in (inspect.getdoc(ChatOpenAI) or "")
+    assert "inline_urls = False: Fetch every URL" in (inspect.getdoc(FileResolver) or "")
+
+
+def test_every_docstring_of_a_field_reaches_help():
+    described = {value: field_docs(value) for value in WITH_FIELDS}
+    silent = {
+        PUBLIC[value]: name
+        for value, docs in described.items()
+        for name, doc in docs.items()
+        if doc not in (inspect.getdoc(value) or "")
+        and value.__module__.count(".") > 1  # not of a module without a front door
+    }
+
+    assert silent == {}
+    assert sum(map(len, described.values())) > 3000
+
+
+def test_the_docstrings_of_fields_stay_out_of_json_schemas_and_of_doc():
+    assert "Fields:" not in (AIMessage.__doc__ or "")
+    assert "Fields:" not in str(AIMessage.model_json_schema())
+    assert "Fields:" not in str(ChatPromptTemplate.model_json_schema())
+    assert AIMessage.model_json_schema()["description"].startswith("A message from the model.")
+
+
+def test_the_source_of_a_class_is_not_read_before_help():
+    program = """
+import sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+from foldline.messages import AIMessage
+from foldline.providers.openai import ChatOpenAI
+AIMessage("hi"), ChatOpenAI(model="m", api_key="k"), AIMessage.__doc__
+print([file for file in opened if file.endswith("ai_message.py")])
+help(AIMessage)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.startswith("[]\n")
+    assert "finish_reason: Why the model stopped" in done.stdout
+
+
+def test_a_class_of_a_program_keeps_its_docstring():
+    class Note(AIMessage):
+        """A note."""
+
+        place: str = ""
+        """Where it was written."""
+
+    assert inspect.getdoc(Note) == "A note."
+
+
+def test_every_public_class_can_be_pickled_and_its_source_found():
+    """`__module__` is the public module that defines a class.
+
+    Pydantic and `typing.get_type_hints` look there for the names in annotations, and `inspect` for the source:
+    the package, which exports lazily, has neither.
+    """
+    classes = [value for value in CLASSES if value in OURS]
+
+    assert [value for value in classes if pickle.loads(pickle.dumps(value)) is not value] == []
+    assert "class HumanMessage" in inspect.getsource(HumanMessage)
 
 
 def test_secrets_stay_out_of_signatures_and_help(monkeypatch: pytest.MonkeyPatch):

@@ -124,6 +124,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
     )
     """The form of files in an answer: written to `output_dir`, as base64, or as URLs."""
     output_dir: Any = Field(default=None, exclude=True, repr=False)
+    """The folder for files of an answer (`output_file_type`)."""
     max_input_tokens: int | None = Field(default=None, exclude=True, repr=False)
     """The longest request; by default that of the profile."""
     on_overflow: Literal["raise", "trim"] | None = Field(default=None, exclude=True, repr=False)

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from foldline._traceback import entry_point
 from foldline.exceptions import SchemaError
 from foldline.load._reader import DumpReader, InitValidator, Secrets
 from foldline.load.registry import (
@@ -124,7 +123,6 @@ class Reviver:
 
 
 @show_defaults
-@entry_point
 def loads(
     text: str | bytes,
     *,
@@ -150,7 +148,6 @@ def loads(
 
 
 @show_defaults
-@entry_point
 def load(
     obj: object,
     *,

@@ -84,10 +84,13 @@ class HttpChatModel(Endpoint, BaseChatModel):
     model: str = ""
     """The model's id."""
     temperature: float | None = None
+    """How random the answer is: 0 for the likeliest words; default: the model's."""
     top_p: float | None = None
+    """Only the likeliest words whose probabilities add up to this are chosen from."""
     max_tokens: int | None = None
     """The maximum number of tokens of an answer; default: the model's limit."""
     stop: list[str] | str | None = None
+    """Texts at which the answer ends."""
     streaming: bool = False
     """Whether `invoke` requests a stream too."""
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
