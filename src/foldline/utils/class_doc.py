@@ -45,7 +45,7 @@ def field_docs(cls: type) -> dict[str, str]:
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         found |= _docs_of_class(base)
-    return {name: found[name] for name in _names(cls) if name in found}
+    return {name: found[name] for name in _fields(cls) if name in found}
 
 
 def plain_description(
@@ -66,14 +66,15 @@ def plain_description(
 
 def _default(cls: Any, name: str) -> str:  # noqa: ANN401  a class of any metaclass
     """Return ` = value` for a plain default."""
-    fields = getattr(cls, "model_fields", None) or getattr(cls, "__dataclass_fields__", {})
-    default = getattr(fields.get(name), "default", None)
+    default = getattr(_fields(cls).get(name), "default", None)
     return f" = {default!r}" if isinstance(default, str | int | float) else ""
 
 
-def _names(cls: Any) -> list[str]:  # noqa: ANN401  a class of any metaclass
-    fields = getattr(cls, "model_fields", None) or getattr(cls, "__dataclass_fields__", None)
-    return list(fields or getattr(cls, "__annotations__", ()))
+def _fields(cls: Any) -> dict[str, Any]:  # noqa: ANN401  a class of any metaclass
+    fields: dict[str, Any] = getattr(cls, "model_fields", None) or getattr(
+        cls, "__dataclass_fields__", {}
+    )
+    return fields
 
 
 def _docs_of_class(cls: type) -> dict[str, str]:
