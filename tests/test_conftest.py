@@ -72,6 +72,7 @@ def test_a_connection_to_this_machine_is_allowed():
         pass
 
 
+@pytest.mark.slow
 def test_a_thread_or_a_file_that_stays_is_a_leak(no_leaks, tmp_path, monkeypatch):
     monkeypatch.setitem(type(no_leaks).check.__globals__, "PATIENCE", 0.05)
     stop = threading.Event()

@@ -57,6 +57,7 @@ def test_batch_takes_an_executor_without_a_store(call, executor):
         call.batch(RunnableLambda(fail_on_b), ["a", "b"], executor=executor)
 
 
+@pytest.mark.slow
 def test_secrets_reach_the_workers_and_no_model_carries_one():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         keys = RunnableLambda(key_of_worker).batch(

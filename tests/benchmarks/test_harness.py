@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from benchmarks import report
 from benchmarks.__main__ import measure, regressions, start_stub, typical
 from benchmarks.plots import draw
@@ -15,6 +17,7 @@ PYTHONS = {"foldline": sys.executable, "peers": ""}
 CALL = next(row for row in ROWS if row.name == "HTTP call, CPU")
 
 
+@pytest.mark.slow
 def test_a_row_is_measured_for_every_side_that_is_installed() -> None:
     process, stub = start_stub()
     try:

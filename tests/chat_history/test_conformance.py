@@ -330,6 +330,7 @@ def _child(path: str, done: multiprocessing.Queue[int]) -> None:
     done.put(1)
 
 
+@pytest.mark.slow
 def test_F_K04_two_processes_share_one_file(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     done: multiprocessing.Queue[int] = context.Queue()

@@ -15,6 +15,8 @@ from foldline.cli.short_schema import read_schema
 from foldline.exceptions import UsageError
 from tests.cli.conftest import OWN, run_process
 
+pytestmark = pytest.mark.slow
+
 ECHO = ("-m", f"{OWN}echo")
 
 
@@ -280,7 +282,6 @@ def test_approval_needs_a_terminal_and_mcp_a_file(foldline, tmp_path):
         assert complaint in foldline("chat", "x", *ECHO, "--mcp", str(tmp_path / file)).err
 
 
-@pytest.mark.slow
 def test_a_person_says_yes_or_no_to_a_call(terminal):
     for answer, expected in [
         ("y\n", "<- 3"),
@@ -310,7 +311,6 @@ serve_mcp([add])
 """
 
 
-@pytest.mark.slow
 def test_tools_of_mcp_servers(tmp_path):
     (tmp_path / "server.py").write_text(MCP)
     servers = {

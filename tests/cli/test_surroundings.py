@@ -20,7 +20,7 @@ from tests.cli.conftest import OWN, ROOT, command, run_process
 from tests.providers.local.conftest import no_index
 from tests.providers.local.test_fetch import CONTENT, small
 
-pytestmark = pytest.mark.timing
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
 
 __all__ = ["no_index", "small"]
 
@@ -57,7 +57,6 @@ def test_the_help_imports_neither_typer_nor_pydantic():
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.slow
 def test_a_pipe_that_nobody_writes_to_or_closes_is_not_waited_for_for_ever():
     with silent_pipe() as (read, _):
         ran = run_process(
@@ -69,7 +68,6 @@ def test_a_pipe_that_nobody_writes_to_or_closes_is_not_waited_for_for_ever():
     assert "< /dev/null" in ran.stderr
 
 
-@pytest.mark.slow
 def test_a_pipe_that_is_slow_to_speak_is_heard():
     with silent_pipe() as (read, write):
         process = subprocess.Popen(
@@ -234,7 +232,6 @@ print(fetch.is_fetched("small"))
 """
 
 
-@pytest.mark.slow
 def test_two_processes_may_fetch_at_once(small, tmp_path):
     program = [sys.executable, "-c", TWO_AT_ONCE, str(tmp_path / "index")]
     both = [
@@ -244,7 +241,6 @@ def test_two_processes_may_fetch_at_once(small, tmp_path):
     assert [process.communicate(timeout=50)[0] for process in both] == ["True\n", "True\n"]
 
 
-@pytest.mark.slow
 def test_the_model_of_the_box_answers():
     ran = run_process("chat", "What is the capital of France?", "-o", "temperature=0")
 

@@ -7,7 +7,7 @@ import pytest
 from foldline.chat_history import SQLiteChatMessageHistory
 from tests.cli.conftest import OWN
 
-pytestmark = pytest.mark.timing
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
 
 
 def test_an_answer_is_shown_before_it_is_whole(terminal):
@@ -32,7 +32,6 @@ def test_ctrl_c_stops_an_answer_and_keeps_what_came(terminal, own_folders):
     assert messages[1].status == "incomplete"
 
 
-@pytest.mark.slow
 def test_reasoning_is_dimmed_and_tool_calls_are_shown(terminal):
     screen = terminal("chat", "hi", "-m", f"{OWN}thinking")
     assert screen.end() == 0
@@ -54,7 +53,6 @@ def test_a_model_cannot_command_the_terminal(terminal):
     assert "a]0;owned[2Jb" in screen.text
 
 
-@pytest.mark.slow
 def test_a_session_talks_takes_commands_and_leaves(terminal, tmp_path):
     screen = terminal("chat", "-m", f"{OWN}echo", "--session", "talk")
     at = screen.wait_for("> ", screen.wait_for("session talk"))
@@ -98,7 +96,6 @@ def test_in_a_session_ctrl_c_stops_the_answer_and_twice_leaves(terminal, own_fol
     assert [getattr(message, "status", None) for message in messages] == [None, "incomplete"]
 
 
-@pytest.mark.slow
 def test_no_ctrl_c_is_lost_however_soon_it_comes_after_the_prompt(terminal):
     """CPython's readline does not hear one that comes in the instant before it waits."""
     screen = terminal("chat", "-m", f"{OWN}hello")

@@ -70,6 +70,7 @@ def test_a_part_that_is_done_is_not_run_again_and_one_that_failed_is(
     assert run.sections()["p"]["n"] == 7
 
 
+@pytest.mark.slow
 def test_shares_of_the_cuts_are_all_the_cuts() -> None:
     whole = cut_all(401, ["bedrock"])
     several = [cut_all(401, ["bedrock"], share=(k, 3)) for k in range(3)]
@@ -108,6 +109,7 @@ def test_what_is_missed_is_told() -> None:
     assert len(missed(bad)) == 7
 
 
+@pytest.mark.slow
 @pytest.mark.timing
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_every_counted_kill_had_ten_acknowledged_records(tmp_path: Path) -> None:

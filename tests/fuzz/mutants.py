@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,9 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 PATIENCE = 300
-"""Seconds for the tests of one mutant."""
+"""Seconds for the tests without a mutant."""
+TIMES_LONGER = 8
+"""How much longer the tests of a mutant may take before it counts as noticed: it hangs."""
 TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -126,8 +129,8 @@ def mutated(source: str, number: int) -> tuple[str, str]:
     return ast.unparse(ast.fix_missing_locations(tree)), f"line {line}: {what:.100}"
 
 
-def is_killed(package: Path, tests: tuple[str, ...]) -> bool:
-    """Whether the tests fail on a copy of the package."""
+def is_killed(package: Path, tests: tuple[str, ...], patience: float = PATIENCE) -> bool:
+    """Whether the tests fail on a copy of the package, or take longer than some seconds."""
     environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [
         sys.executable,
@@ -142,7 +145,7 @@ def is_killed(package: Path, tests: tuple[str, ...]) -> bool:
     ]
     try:
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, timeout=PATIENCE, check=False
+            command, cwd=ROOT, env=environment, capture_output=True, timeout=patience, check=False
         )
     except subprocess.TimeoutExpired:
         return True
@@ -169,8 +172,10 @@ def score(name: str, each: int, seed: int, share: tuple[int, int] = (0, 1)) -> d
         package = Path(folder) / "src"
         shutil.copytree(ROOT / "src", package, ignore=shutil.ignore_patterns("__pycache__"))
         compileall.compile_dir(package, quiet=2)  # once, not in every run
+        began = time.monotonic()
         if is_killed(package, tests):
             raise SystemExit(f"the tests of {name} fail without a mutant: {' '.join(tests)}")
+        patience = TIMES_LONGER * (time.monotonic() - began)
         every = places(package, files)
         chosen = random.Random(seed).sample(every, min(each, len(every)))[share[0] :: share[1]]
         survivors: list[str] = []
@@ -179,7 +184,7 @@ def score(name: str, each: int, seed: int, share: tuple[int, int] = (0, 1)) -> d
             text, what = mutated(source, number)
             target = package / "foldline" / file
             target.write_text(text, encoding="utf-8")
-            if not is_killed(package, tests):
+            if not is_killed(package, tests, patience):
                 survivors.append(f"{file}, {what}")
                 print(f"{name}: survived: {file}, {what}", flush=True)
             target.write_text(source, encoding="utf-8")

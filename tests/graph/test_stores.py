@@ -113,6 +113,15 @@ def test_what_is_too_old_is_not_found(call, make):
     assert [item.key for item in call.run(store, "search", ("a",))] == ["new"]
 
 
+def test_a_namespace_without_a_value_that_lasts_is_not_listed(call, make):
+    store = make()
+    store.put(("gone",), "old", {"v": 1}, ttl=-1)
+    store.put(("there",), "old", {"v": 1}, ttl=-1)
+    store.put(("there",), "new", {"v": 1}, ttl=10)
+
+    assert call.run(store, "list_namespaces") == [("there",)]
+
+
 def test_several_things_are_done_at_once(call, make):
     store = make()
     store.put(("a",), "1", {"v": 1})

@@ -477,6 +477,7 @@ def feeding_args(slices):
     return lambda: fed(*events)
 
 
+@pytest.mark.slow
 def test_F_U07_four_megabytes_of_arguments_are_linear():
     assert growth(feeding_args, 50_000) < 2.5
 

@@ -327,6 +327,7 @@ def test_without_redis_a_local_limit_goes_on_with_its_share() -> None:
     assert free(limiter) == 2
 
 
+@pytest.mark.slow
 def test_a_redis_that_comes_back_hears_what_was_used_without_it(redis_server: Any) -> None:
     key = f"back:{time.monotonic_ns()}"
     limiter = RedisRateLimiter(

@@ -376,6 +376,7 @@ def test_CVE_2024_58340_no_answer_makes_a_parser_slow(parser: Any):
         assert time.perf_counter() - before < 2, text[:20]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"b":['])
 def test_CVE_2025_5302_deep_json_is_an_error_and_no_crash(opening: str, tmp_path: Path):
     deep = opening * 100_000

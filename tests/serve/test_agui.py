@@ -12,6 +12,8 @@ from tests.serve import node
 from tests.serve.process import ServeProcess
 from tests.serve.served import SECRET
 
+pytestmark = pytest.mark.slow
+
 
 def run(server: ServeProcess, content: Any, app: str = "chat", **more: Any) -> Any:
     return node.run("agui.mjs", url=server.url, app=app, content=content, **more)
@@ -21,7 +23,6 @@ def kinds(events: list[Any]) -> list[str]:
     return [event["type"] for event in events]
 
 
-@pytest.mark.slow
 def test_text_comes_with_usage(server: ServeProcess) -> None:
     result = run(server, "hi")
     assert result["problem"] is None
@@ -72,7 +73,6 @@ def test_a_picture_reaches_the_model(server: ServeProcess) -> None:
     assert result["messages"][-1]["content"] == "I see image:image/png."
 
 
-@pytest.mark.slow
 def test_a_broken_stream_is_a_run_error(server: ServeProcess) -> None:
     result = run(server, "break")
     assert result["events"][-1]["type"] == "RUN_ERROR"
@@ -81,7 +81,6 @@ def test_a_broken_stream_is_a_run_error(server: ServeProcess) -> None:
     assert SECRET not in str(result)
 
 
-@pytest.mark.slow
 def test_a_rate_limit_is_an_error_of_http(server: ServeProcess) -> None:
     assert "429" in run(server, "rate limit")["problem"]
 
@@ -100,7 +99,6 @@ def test_an_agent_asks_and_is_answered_by_resume(server: ServeProcess) -> None:
     assert sorted(results.values()) == ["/tmp/a is gone", "no"]
 
 
-@pytest.mark.slow
 def test_who_aborts_leaves_the_run_going(server: ServeProcess) -> None:
     run(server, "slow agui-abort", action="abort")
     server.wait_for_mark("end-agui-abort")

@@ -10,6 +10,8 @@ from tests.serve import node
 from tests.serve.process import ServeProcess
 from tests.serve.served import SECRET
 
+pytestmark = pytest.mark.slow
+
 WIRES = ("chat", "responses", "anthropic")
 
 
@@ -17,7 +19,6 @@ def run(server: ServeProcess, wire: str, action: str, text: str = "") -> Any:
     return node.run("models.mjs", url=server.url, wire=wire, action=action, text=text)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_text_and_usage(server: ServeProcess, wire: str) -> None:
     for action in ("text", "stream"):
@@ -28,14 +29,12 @@ def test_text_and_usage(server: ServeProcess, wire: str) -> None:
         assert result["finish"] == "stop"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("wire", ["responses", "anthropic"])
 def test_reasoning(server: ServeProcess, wire: str) -> None:
     for action in ("text", "stream"):
         assert run(server, wire, action, "reason")["reasoning"] == "First I think. Then I know."
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_parallel_tools_run_in_the_client(server: ServeProcess, wire: str) -> None:
     result = run(server, wire, "tools", "parallel tools")
@@ -48,7 +47,6 @@ def test_a_picture_reaches_the_model(server: ServeProcess, wire: str) -> None:
     assert run(server, wire, "picture")["text"] == "I see image:image/png."
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_errors(server: ServeProcess, wire: str) -> None:
     broken = run(server, wire, "stream", "break")
@@ -60,7 +58,6 @@ def test_errors(server: ServeProcess, wire: str) -> None:
     assert limited["headers"]["retry-after"] == "7"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_aborting_ends_the_run(server: ServeProcess, wire: str) -> None:
     run(server, wire, "abort", f"slow sdk-{wire}")

@@ -19,6 +19,8 @@ from tests.serve.conftest import KeyedServer
 from tests.serve.process import ServeProcess, sse
 from tests.serve.served import SECRET
 
+pytestmark = pytest.mark.slow
+
 QUESTION = {"messages": [{"role": "user", "content": "hi"}]}
 CALLS: list[tuple[str, str, Any]] = [
     ("POST", "/v1/chat/completions", {"model": "chat", **QUESTION}),
@@ -48,7 +50,6 @@ def headers(key: str) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path", "body"), CALLS)
 def test_nothing_answers_without_a_key(
     keyed: KeyedServer, method: str, path: str, body: Any
@@ -340,7 +341,6 @@ def test_F_V04_CVE_2024_6587_a_request_sets_no_address_key_header_class_or_path(
 HOSTILE = ("' OR '1'='1", "x'; DROP TABLE serve_runs; --", "%27%20OR%201=1", "\\'; SELECT 1 --")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE)
 def test_CVE_2026_42208_what_a_request_says_reaches_no_statement(
     keyed: KeyedServer, text: str
@@ -422,7 +422,6 @@ def test_F_V05_only_a_question_of_that_thread_is_answered(server: ServeProcess) 
     assert "forged" not in events.replace("forged-2", "")
 
 
-@pytest.mark.slow
 def test_F_V02_F_V03_who_leaves_and_what_fails(server: ServeProcess) -> None:
     """Who leaves ends its run on `/v1`, and lets it go on at `/runs`; a fault is an error after the partial."""
     body = {

@@ -10,6 +10,8 @@ from tests.serve import node
 from tests.serve.process import ServeProcess
 from tests.serve.served import SECRET
 
+pytestmark = pytest.mark.slow
+
 
 def chat(server: ServeProcess, action: str, text: Any = "", app: str = "chat", **more: Any) -> Any:
     return node.run("vercel.mjs", url=server.url, app=app, text=text, action=action, **more)
@@ -64,7 +66,6 @@ def test_a_rate_limit_is_an_error(server: ServeProcess) -> None:
     assert "too many requests" in chat(server, "error", "rate limit")
 
 
-@pytest.mark.slow
 def test_who_aborts_may_come_back_and_sees_everything(server: ServeProcess) -> None:
     result = chat(server, "reconnect", "slow vercel-back")
     kinds = [chunk["type"] for chunk in result["all"]]

@@ -64,6 +64,7 @@ def test_a_page_is_cut_into_sections():
     assert documents[2].page_content == "Bar\nAbout Bar.\nOne\nfirst\nsecond\nTwo\nthird"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["", "<", "</p></div>", "<p>" * 50_000, "<h1>", "<p>a</h1>b"])
 def test_odd_pages_do_no_harm(page):
     assert len(HTMLHeaderTextSplitter(HEADERS).split_text(page)) <= 2

@@ -193,6 +193,7 @@ def test_a_role_that_may_only_read_reads_and_searches(postgres_url: str):
         store.delete(before=time.time())
 
 
+@pytest.mark.slow
 def test_a_forked_child_writes_on_a_connection_of_its_own(postgres_url: str):
     program = (
         "import os, sys\n"

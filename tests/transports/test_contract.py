@@ -267,6 +267,7 @@ def test_a_body_can_be_read_once_and_only_inside_its_context(
     caller.run(body())
 
 
+@pytest.mark.slow
 def test_a_large_request_and_a_large_answer(caller: Caller, fault_server: FaultServer) -> None:
     url = fault_server.script("/a", Answer([b"y" * 100_000] * 50, framing="chunked"))
     _, answer = caller.read(url, body=b'"' + b"x" * 5_000_000 + b'"')

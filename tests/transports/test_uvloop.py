@@ -12,7 +12,7 @@ from foldline.exceptions import ModelConnectionError, ModelTimeoutError
 from foldline.transports import HttpOptions, Request, Timeouts, Transport
 from tests.servers import Answer, FaultServer
 
-pytestmark = pytest.mark.timing
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
 
 
 def test_a_transport_works_on_uvloop(

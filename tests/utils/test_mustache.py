@@ -70,6 +70,7 @@ def test_lambdas_are_refused():
         render("{{#f}}x{{/f}}", {"f": print})
 
 
+@pytest.mark.slow
 def test_sections_nested_over_one_list_cannot_run_for_ever():
     with pytest.raises(TemplateError, match="steps"):
         render("{{#a}}" * 60 + "x" + "{{/a}}" * 60, {"a": [1, 2]})

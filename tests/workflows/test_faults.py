@@ -110,6 +110,7 @@ GRAPH = textwrap.dedent("""
 """)
 
 
+@pytest.mark.slow
 def test_kill_9_at_every_node_of_a_graph_repeats_no_acknowledged_node(tmp_path):
     moments = [str(number) for number in range(10)]
 

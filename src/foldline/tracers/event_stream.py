@@ -20,7 +20,7 @@ from foldline.exceptions import UsageError
 from foldline.tracers._filter import Filters, shows, take_filters
 from foldline.tracers._streaming import StreamingHandler, StreamObserver
 from foldline.tracers.core import llm_outputs
-from foldline.tracers.memory_stream import beside, with_handler
+from foldline.tracers.memory_stream import read_while_running, with_handler
 from foldline.tracers.schemas import run_key
 from foldline.utils.uuid import uuid7
 
@@ -318,7 +318,9 @@ async def events_of(
     config["run_id"] = run_id
     root = _Root(str(run_id), value, version)
     on_piece = functools.partial(handler.on_root_piece, run_id)
-    async with aclosing(beside(io, runnable, value, config, kwargs, channel, on_piece)) as events:
+    async with aclosing(
+        read_while_running(io, runnable, value, config, kwargs, channel, on_piece)
+    ) as events:
         async for event in events:
             if version == "v2" and event["run_id"] != root.run_id:
                 yield event

@@ -16,7 +16,7 @@ from foldline.tracers._filter import Filters, shows, take_filters
 from foldline.tracers._streaming import StreamingHandler
 from foldline.tracers.base import BaseTracer
 from foldline.tracers.core import SchemaFormat, llm_outputs
-from foldline.tracers.memory_stream import beside, with_handler
+from foldline.tracers.memory_stream import read_while_running, with_handler
 from foldline.tracers.schemas import Run
 from foldline.utils.json_patch import apply_patch, make_patch, write_pointer
 
@@ -257,7 +257,9 @@ async def log_of(
     config = with_handler(config, handler)
     output = _RootOutput(channel.put, with_list=with_streamed_output_list)
     log = RunLog(state=None)  # type: ignore[arg-type]
-    async with aclosing(beside(io, runnable, value, config, kwargs, channel, output)) as patches:
+    async with aclosing(
+        read_while_running(io, runnable, value, config, kwargs, channel, output)
+    ) as patches:
         async for patch in patches:
             if diff:
                 yield patch

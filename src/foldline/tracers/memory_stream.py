@@ -49,7 +49,7 @@ class _Reading:
             self.channel.put(_END)
 
 
-async def beside(
+async def read_while_running(
     io: IO,
     runnable: Any,  # noqa: ANN401  a Runnable, whose layer is above this one
     value: object,

@@ -33,7 +33,7 @@ from foldline.providers.local._chunk_stream import ChunkStream
 from tests.conftest import open_files
 from tests.faults.cancelling import Stepped
 
-pytestmark = pytest.mark.timing
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
 
 ONE_LOAD = """
 import sys
@@ -87,7 +87,6 @@ def damaged() -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", damaged())
 def test_a_damaged_file_is_told_and_does_not_take_the_process_with_it(
     name: str, tmp_path: Path
@@ -136,7 +135,6 @@ def test_an_encoder_needs_some_context() -> None:
         RuntimeSettings(context=0, embedding=True)
 
 
-@pytest.mark.slow
 def test_half_a_character_is_embedded_as_a_question_mark(embeddings: Any, call: Any) -> None:
     vectors = call.run(embeddings, "embed_documents", ["a\ud800b", "a?b", "a\0b"])
 
@@ -144,7 +142,6 @@ def test_half_a_character_is_embedded_as_a_question_mark(embeddings: Any, call: 
     assert len(call.run(embeddings, "embed_query", "a\ud800b " * 500)) == 384
 
 
-@pytest.mark.slow
 def test_a_text_is_cut_to_what_the_model_was_made_for_where_context_is_larger(call: Any) -> None:
     assert len(call.run(LocalEmbeddings(context=4096), "embed_query", "house " * 1500)) == 384
 

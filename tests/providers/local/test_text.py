@@ -11,7 +11,7 @@ from foldline.exceptions import ContextOverflowError, ModelNotFoundError
 from foldline.load import dumps, loads
 from foldline.providers.local import LlamaCpp
 
-pytestmark = pytest.mark.timing
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
 
 PROMPT = "The days of the week are Monday, Tuesday,"
 
@@ -32,7 +32,6 @@ def model(**settings: Any) -> LlamaCpp:
     return LlamaCpp(**{"temperature": 0.0, "seed": 1, "max_tokens": 8, **settings})
 
 
-@pytest.mark.slow
 def test_a_text_is_continued(call):
     heard = Heard()
     answer = call.invoke(model(), PROMPT, {"callbacks": [heard]})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
+import pytest
+
 from foldline.providers.local import ChatLlamaCpp
 from foldline.providers.openai import ChatOpenAI
 from foldline.providers.openai_compatible import ChatDeepSeek
@@ -91,6 +93,7 @@ class TestDeepSeek(ChatModelConformance):
         )
 
 
+@pytest.mark.slow
 class TestLocal(ChatModelConformance):
     prompt: ClassVar[Any] = "What is the capital of France?"
 

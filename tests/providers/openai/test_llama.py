@@ -13,6 +13,8 @@ from foldline.providers.openai import ChatOpenAI
 from foldline.providers.openai_compatible import ChatLlamaServer
 from tests.servers.llama import LlamaServer
 
+pytestmark = pytest.mark.slow
+
 QUESTION = [("system", "You are a helpful assistant."), ("human", "What is the capital of France?")]
 
 
@@ -38,7 +40,6 @@ def chat(llama: LlamaServer, responses: bool, **fields: Any) -> ChatOpenAI:
     return ChatOpenAI(**{**given, "max_tokens": 40, "use_responses_api": responses, **fields})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("responses", [False, True], ids=["chat", "responses"])
 def test_text_streamed_and_whole(call: Any, llama: LlamaServer, responses: bool) -> None:
     model = chat(llama, responses, seed=None)
@@ -55,7 +56,6 @@ def test_text_streamed_and_whole(call: Any, llama: LlamaServer, responses: bool)
     assert total.usage_metadata["total_tokens"] == whole.usage_metadata["total_tokens"] > 10
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("responses", [False, True], ids=["chat", "responses"])
 def test_a_tool_is_called_and_its_result_goes_back(
     call: Any, llama: LlamaServer, responses: bool

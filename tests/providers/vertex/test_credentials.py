@@ -28,7 +28,7 @@ from foldline.providers.google import credentials as google_credentials
 from foldline.providers.vertex import ChatAnthropicVertex, ChatVertexAI, VertexAIEmbeddings
 from tests.servers.vertex import LOCATION, PRIVATE_KEY, PROJECT
 
-pytestmark = pytest.mark.timing
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
 
 GEMINI = {
     "candidates": [
@@ -89,7 +89,6 @@ def test_a_token_is_fetched_once_and_sent_with_every_call(call, stub, make, no_b
     assert "x-goog-api-key" not in stub.requests[0]["headers"]
 
 
-@pytest.mark.slow
 def test_a_key_file_is_given_by_fields_path_or_variable(call, stub, make, tmp_path, monkeypatch):
     file = tmp_path / "key.json"
     file.write_text(json.dumps(stub.key_file()))
@@ -100,7 +99,6 @@ def test_a_key_file_is_given_by_fields_path_or_variable(call, stub, make, tmp_pa
     assert "/projects/other/" in stub.requests[-1]["path"]
 
 
-@pytest.mark.slow
 def test_the_project_of_the_credentials_is_the_default(call, stub, make, monkeypatch):
     assert call.invoke(make(credentials=stub.key_file(), vertexai=True), "Hi").text == "Hello."
     assert f"/projects/{PROJECT}/" in stub.requests[-1]["path"]
@@ -148,7 +146,6 @@ def test_the_loop_goes_on_while_a_token_is_fetched(stub, make, no_blocking):
     assert max(b - a for a, b in pairwise(beats)) < 0.4
 
 
-@pytest.mark.slow
 def test_a_token_that_still_holds_is_used_while_no_new_one_can_be_had(call, stub, make):
     model = make(credentials=account(stub), project=PROJECT)
     call.invoke(model, "Hi")
@@ -173,7 +170,6 @@ def test_a_token_endpoint_that_is_not_there_is_a_connection_error(call, stub, ma
         call.invoke(make(credentials=gone, project=PROJECT), "Hi")
 
 
-@pytest.mark.slow
 def test_a_revoked_token_is_replaced_and_the_call_repeated(call, stub, make, monkeypatch):
     monkeypatch.setattr(google_credentials, "MIN_REJECTED_AGE", 0.0)
     model = make(credentials=account(stub), project=PROJECT, max_retries=1)
@@ -183,7 +179,6 @@ def test_a_revoked_token_is_replaced_and_the_call_repeated(call, stub, make, mon
     assert len(stub.tokens) == 2
 
 
-@pytest.mark.slow
 def test_a_new_token_that_is_refused_is_not_replaced_again(call, stub, make):
     model = make(credentials=account(stub), project=PROJECT, max_retries=3)
     call.invoke(model, "Hi")
@@ -194,7 +189,6 @@ def test_a_new_token_that_is_refused_is_not_replaced_again(call, stub, make):
     assert stub.tokens[0] not in f"{caught.value} {caught.value.body}"
 
 
-@pytest.mark.slow
 def test_a_project_that_pays_is_named(call, stub, make):
     paying = account(stub).with_quota_project("payer")
     call.invoke(make(credentials=paying, project=PROJECT), "Hi")
@@ -384,7 +378,6 @@ def test_embeddings_of_gemini_on_vertex_are_one_by_one(call, stub):
     assert stub.requests[-1]["body"]["instances"][0]["task_type"] == "RETRIEVAL_QUERY"
 
 
-@pytest.mark.slow
 def test_tokens_are_counted(call, stub, make):
     stub.answer = {"totalTokens": 7, "input_tokens": 7}
     model = make(credentials=account(stub), project=PROJECT)

@@ -80,7 +80,8 @@ class RowStore(BaseStore):
     def _under(self, prefix: str) -> Iterable[Row]: ...
 
     @abstractmethod
-    def _namespaces(self) -> list[str]: ...
+    def _namespaces(self, now: str) -> list[str]:
+        """Return the namespaces that have a value which has not expired."""
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
         """Execute operations; all reads happen before the writes."""
@@ -181,7 +182,7 @@ class RowStore(BaseStore):
         return items[op.offset : op.offset + op.limit]
 
     def _list(self, op: ListNamespacesOp) -> list[Namespace]:
-        names = sorted(split_namespace(name) for name in self._namespaces())
+        names = sorted(split_namespace(name) for name in self._namespaces(_now()))
         names = [
             name
             for name in names
@@ -215,7 +216,11 @@ def _search_item(row: Row, value: dict[str, Any], score: float | None) -> Search
 
 
 def _is_expired(row: Row) -> bool:
-    return row.until is not None and row.until <= datetime.now(UTC).isoformat()
+    return row.until is not None and row.until <= _now()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
 
 
 def _fits(namespace: Namespace, condition: MatchCondition) -> bool:

@@ -48,6 +48,7 @@ class InMemoryStore(RowStore):
         with self._lock:
             return [row for (name, _), row in self._rows.items() if name.startswith(prefix)]
 
-    def _namespaces(self) -> list[str]:
+    def _namespaces(self, now: str) -> list[str]:
         with self._lock:
-            return list({namespace for namespace, _ in self._rows})
+            rows = self._rows.values()
+            return list({row.namespace for row in rows if row.until is None or row.until > now})

@@ -89,14 +89,13 @@ class PostgresStore(RowStore):
 
         return self._server.run(work)
 
-    def _namespaces(self) -> list[str]:
+    def _namespaces(self, now: str) -> list[str]:
+        query = (
+            "SELECT DISTINCT namespace FROM foldline_items "
+            'WHERE until IS NULL OR until COLLATE "C" > %s'
+        )
         return self._server.run(
-            lambda connection: [
-                row[0]
-                for row in connection.execute(
-                    "SELECT DISTINCT namespace FROM foldline_items"
-                ).fetchall()
-            ]
+            lambda connection: [row[0] for row in connection.execute(query, (now,)).fetchall()]
         )
 
     def close(self) -> None:

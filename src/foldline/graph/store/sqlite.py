@@ -75,8 +75,9 @@ class SqliteStore(RowStore):
         )
         return [Row(*row) for row in rows]
 
-    def _namespaces(self) -> list[str]:
-        return [row[0] for row in self._database.rows("SELECT DISTINCT namespace FROM items")]
+    def _namespaces(self, now: str) -> list[str]:
+        query = "SELECT DISTINCT namespace FROM items WHERE until IS NULL OR until > ?"
+        return [row[0] for row in self._database.rows(query, (now,))]
 
     def close(self) -> None:
         """Close the file."""
