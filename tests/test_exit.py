@@ -7,6 +7,7 @@ PROGRAM = """\
 from foldline.agents import create_agent
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
+from foldline.runnables import RunnableParallel
 from foldline.testing import ScriptedChatModel
 from foldline.tracers.run_collector import RunCollectorCallbackHandler
 
@@ -27,6 +28,8 @@ for config in (None, {"callbacks": [RunCollectorCallbackHandler()]}):
         chain.stream({"q": "x"}, config),
         agent.stream({"messages": "x"}, config, stream_mode="messages"),
         model.with_fallbacks([model]).stream("x", config),
+        model.batch_as_completed(["a", "b", "c"], config),
+        RunnableParallel(a=model, b=model).stream("x", config),
     ]
 for stream in streams:
     assert next(stream)
@@ -39,4 +42,4 @@ def test_streams_that_are_not_read_to_their_end_leave_no_noise():
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60
     )
 
-    assert (done.stdout, done.stderr) == ("10\n", "")
+    assert (done.stdout, done.stderr) == ("14\n", "")
