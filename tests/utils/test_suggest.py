@@ -19,6 +19,7 @@ from foldline.graph import START, MessagesState, StateGraph
 from foldline.language_models import FakeListChatModel
 from foldline.messages import AIMessage, HumanMessage
 from foldline.prompts import ChatPromptTemplate
+from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.openai import ChatOpenAI
 from foldline.runnables import RunnableLambda
 from foldline.tools import tool
@@ -111,6 +112,7 @@ MISTYPED = {
     ),
     "durability": lambda: graph().invoke({"messages": "hi"}, durabilty="sync"),
     "method": lambda: init_chat_model(temperature=0).with_structured_output(Answer, mthod="auto"),
+    "stop_sequences": lambda: ChatAnthropic(model="m", api_key="k").bind(stop_sequnces=["a"]),
     "name": lambda: HumanMessage("hi", nmae="Ada"),
     "tool_calls": lambda: AIMessage("hi", tool_cals=[]),
 }

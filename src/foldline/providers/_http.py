@@ -185,7 +185,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
         return request
 
     def _option_names(self) -> Iterable[str]:
-        return (*self.sent_fields, *CALL_OPTIONS)
+        known = (*self.sent_fields, *CALL_OPTIONS)
+        return (*known, *(alias for alias, name in self.aliases.items() if name in known))
 
     def _accepts_option(self, name: str) -> bool:
         return (
