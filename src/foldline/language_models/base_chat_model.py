@@ -39,7 +39,12 @@ from foldline.language_models.call.call import ChatCall
 from foldline.language_models.call.generate import generate_each
 from foldline.language_models.call.llm_output import combine_llm_outputs
 from foldline.language_models.call.record_calls import answer_deltas, answer_record, read_record
-from foldline.language_models.call.request import CALL_OPTIONS, ChatRequest, messages_of
+from foldline.language_models.call.request import (
+    CALL_OPTIONS,
+    COMMON_SETTINGS,
+    ChatRequest,
+    messages_of,
+)
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.count import TokenCount, count_tokens
 from foldline.language_models.policies.model_hooks import ModelHooks
@@ -294,10 +299,12 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         return ChatRequest(messages, stop, options, streams)
 
     def _option_names(self) -> Iterable[str]:
-        return (*type(self).model_fields, *CALL_OPTIONS)
+        return (*type(self).model_fields, *COMMON_SETTINGS, *CALL_OPTIONS)
 
     def _accepts_option(self, name: str) -> bool:
-        return name in CALL_OPTIONS or name in type(self).model_fields
+        plain = name.replace("_", "").lower()  # modelOptions is a spelling, not a mistake
+        known = (*type(self).model_fields, *COMMON_SETTINGS, *CALL_OPTIONS)
+        return any(plain == option.replace("_", "").lower() for option in known)
 
     @property
     def _settings(self) -> Params:

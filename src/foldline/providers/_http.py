@@ -190,10 +190,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     def _accepts_option(self, name: str) -> bool:
         return (
-            super()._accepts_option(name)
-            or name in self.aliases
-            or name in HOST_SPECIFIC_OPTIONS
-            or _is_api_spelling(type(self), name)
+            super()._accepts_option(name) or name in self.aliases or name in HOST_SPECIFIC_OPTIONS
         )
 
     @property
@@ -469,18 +466,8 @@ def _with_metadata(batch: list[Event], metadata: Body) -> list[Event]:
     return batch
 
 
-def _plain_name(name: str) -> str:
-    return name.replace("_", "").lower()
-
-
 HOST_SPECIFIC_OPTIONS: Final = frozenset({"top_k", "top_a", "min_p"})
 """Options that only some hosts accept and that resemble other options."""
-
-
-@cache
-def _is_api_spelling(model: type[HttpChatModel], name: str) -> bool:
-    """Return whether a name is the API's spelling of a field, such as maxTokens."""
-    return _plain_name(name) in {_plain_name(field) for field in model.sent_fields}
 
 
 def _partial_state_of(decoder: WireDecoder | None) -> dict[str, Any]:

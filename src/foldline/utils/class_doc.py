@@ -29,8 +29,8 @@ def class_doc(cls: type, text: str) -> str:
 
     from foldline.messages import AIMessage
 
-    print(inspect.getdoc(AIMessage).splitlines()[-1].strip())
-    #> status = 'complete': Whether the model finished: an interrupted stream leaves an incomplete message.
+    print(inspect.getdoc(AIMessage).splitlines()[-3].strip())
+    #> usage_metadata: The token counts of this message.
     ```
     """
     described = field_docs(cls)

@@ -31,6 +31,22 @@ CALL_OPTIONS = (
     "stop",
 )
 """Options of a call that are not settings of a model."""
+COMMON_SETTINGS = (
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "max_tokens",
+    "model",
+    "n",
+    "presence_penalty",
+    "reasoning_effort",
+    "seed",
+    "temperature",
+    "top_k",
+    "top_p",
+    "user",
+)
+"""Settings that most models have."""
 
 
 def _nothing(**_: object) -> None:
