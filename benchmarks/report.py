@@ -100,78 +100,79 @@ PAGE = """# Benchmarks
 
 <!-- Written by `scripts/bench --save`: change the script, not this page. -->
 
-What foldline costs beside what its users would pick instead, and beside the floor: the same work with plain dicts and
-functions, or over HTTP with a bare client (`pyreqwest`, a Rust client, and `json.loads`) and with a raw socket. All of
-a row is measured in one run, in turn, round after round, each side in a process of its own, for at least a tenth of a
-second; a row shows our median, and every other side in the median of its proportions to us within a round, because
-this machine may be twice as fast in one second as in the next (there is one round under `--quick`; rows that were
-never measured are left out). It is processor time unless the row says wall. Over HTTP the other end is a stub in a
-process of its own, which sends bytes rendered beforehand.
+The cost of foldline compared with its alternatives and with a floor. The floor is the same work with plain dicts and
+functions, or over HTTP with a bare client (`pyreqwest`, a Rust client, and `json.loads`) and with a raw socket.
+
+All sides of a row are measured in one run, in turns, in several rounds (one with `--quick`). Each side is a separate
+process and runs for at least a tenth of a second per round. The value of foldline is its median. The value of every
+other side is computed from the median of its ratios to foldline within a round, because the speed of this machine may
+double from one second to the next. Rows that were never measured are left out. Times are processor time unless the row
+says wall. Over HTTP the server is a stub in a separate process, which sends prepared bytes.
 
     scripts/bench                  print the table (some minutes)
     scripts/bench --quick          one round of each row
     scripts/bench --only HTTP      some rows
-    scripts/bench --check          fail where a ratio grew by over a quarter since the table below (some minutes)
-    scripts/bench --save           renew this page, its plots and benchmarks/results.json
+    scripts/bench --check          fail if a ratio grew by over a quarter since the table below (some minutes)
+    scripts/bench --save           update this page, its plots and benchmarks/results.json
 
-Taken {taken} on {machine}, Python {python}; load {load} when it ended: the machine was {busy}, so trust the ratios and
-not the microseconds. Versions: {versions}.
+Taken {taken} on {machine}, Python {python}; load {load} when it ended: the machine was {busy}, so the ratios are
+more reliable than the microseconds. Versions: {versions}.
 
 | measure | floor | foldline | peer | ratio | target | | other peers |
 |---|---:|---:|---:|---:|---|---|---|
 {table}
 
-{counted} Lines marked MISSED are work to do, not rounding.
+{counted} The rows marked MISSED remain to be improved.
 
-The peer is LangChain unless there is none. Of the events of a v2 stream (`stream_v2`), LangChain's number is that of
-`stream_events(version="v3")` on a model whose author wrote `_stream`, which is every model of its users; ours is a
-model that gives events itself, as every provider of ours does. The same holds for adding up chunks of text. The rows
-"bridged" have `_stream` on both sides.
+The peer is LangChain if it has the feature. In the rows of v2 streams (`stream_v2`), LangChain's value is that of
+`stream_events(version="v3")` on a model that implements `_stream`, as all its models do; foldline's model produces
+events directly, as all its providers do. The same holds for adding up chunks of text. In the rows "bridged", the models
+of both sides implement `_stream`.
 
-The floor of an import is the least that has a Pydantic model in it: `pydantic` itself, and one class of one field,
-whose schema is not built. Messages and chat models are Pydantic models to their users (FastAPI, `model_dump`,
-validation), so importing one cannot cost less.
+The floor of an import is the smallest program with a Pydantic model: `pydantic` itself, and one class with one field,
+whose schema is not built. Messages and chat models are Pydantic models (for FastAPI, `model_dump` and validation), so
+importing one cannot cost less.
 
-## While somebody watches
+## Handlers and tracers
 
-The rows "one handler" have on both sides the same handler, whose hooks do nothing. What such a handler is given is made
-when it looks: `serialized` is written at the first look, an id is made once for a run, a hook is called with nothing
-looked up a second time. The rows of the SQLite tracer and of OpenTelemetry compare our chain with the same chain under
-one empty handler, in processor time of the whole process, so that what a thread writes counts. A chain is four runs.
-"Bare spans" is the chain under a handler of twenty lines that makes four spans with OpenTelemetry's own library, "bare
-rows" the chain and four ready rows, with their tags and words, written into the same tables of SQLite: no tracer in
-Python can cost less than these, and where they themselves are above 1.5 × the floor the target cannot be met. What is
-between them and ours is finding out what a span or a row says, and in SQLite writing what went in and came out as JSON.
+In the rows "one handler", both sides have the same handler, whose methods do nothing. Its arguments are created only
+when they are used: `serialized` is built at its first use, and an id is created once per run.
 
-`benchmarks/independent.py` measures the rows with one handler again, without this harness: by pyperf, or on a busy
-machine in processor time. Its ratios are to agree with the table within 20 %.
+The rows of the SQLite tracer and of OpenTelemetry compare a chain of four runs with the same chain under one empty
+handler. They measure the processor time of the complete process, so that the work of a writing thread counts. "Bare
+spans" is the chain under a handler of twenty lines that creates four spans with OpenTelemetry's own library. "Bare
+rows" is the chain, plus writing four prepared rows, with their tags and search words, into the same SQLite tables. No
+tracer in Python can cost less than these; if they are above 1.5 × the floor, the target cannot be met. The tracers
+additionally compute the contents of a span or row, and in SQLite write inputs and outputs as JSON.
+
+`benchmarks/independent.py` measures the rows with one handler again, without this harness: with pyperf, or on a busy
+machine in processor time. Its ratios should agree with the table within 20 %.
 
 ## Many items
 
-`python -m benchmarks.jobs --items 1000000` asks for each of a million items a prompt, a model that answers at once and
-a parser, so that what is counted is what is around a model ([a million prompts](batches.md)).
+`python -m benchmarks.jobs --items 1000000` runs a chain of a prompt, a fake model that answers immediately and a parser
+for each of a million items. So it measures the overhead around a model ([a million prompts](batches.md)).
 
 {jobs}
 
-Memory does not grow with the items: what grows until it is full is SQLite's page cache, 16 MB. The awaited job asks a
-fake model that has only a sync method, in a thread for each item, as every such model of LangChain's users.
+Memory does not grow with the number of items, except for SQLite's page cache, until it has 16 MB. The async job calls a
+fake model that has only a sync method, so each call runs in a thread, as for every such model.
 
 ## A server
 
-What one request costs `foldline serve`, run log and key included, beside litellm's proxy in front of the same stub, and
-beside the same call in a program without a server (`scripts/bench --server`). All sides take turns in one run; an
-answer that is wanted at once is asked of the provider at once, a streamed one as a stream of 100 events.
+The cost of one request to `foldline serve`, including run log and key, compared with litellm's proxy in front of the
+same stub, and with the same call in a program without a server (`scripts/bench --server`). All sides take turns in one
+run. Requests without streaming are sent to the provider without streaming; streamed ones have 100 events.
 
 {server}
 
 ## Scaling
 
-Straight lines are what is wanted. Every handler after the first costs the same again; the first also pays for the id,
-the metadata and the form of what starts. A run costs somewhat more the deeper it stands, on both sides. A call goes
-through its history once, by the classes of the messages, and a provider writes each message down: a line, because
-messages may be changed between two calls, and because the body that is sent grows with them. A message that is plain
-text takes a short way. Tools are described when they are bound, each compared only with those of its name, and
-described again only when something in them has changed.
+Ideally, the cost per item does not depend on the number of items. Every handler after the first costs the same; the
+first one additionally costs the id, the metadata and the description of the run. A run costs slightly more the deeper
+it is nested, on both sides. The cost of a call is linear in the length of its history: every message is checked and
+encoded in each call, because messages may change between two calls and because the body contains all of them. A
+message of plain text takes a shorter path. Tools are encoded when they are bound, and again only when they change.
 
 {plots}
 """

@@ -16,8 +16,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "migrating-from-langchain.md"
 BEGIN, END = "<!-- peer tests -->", "<!-- end of peer tests -->"
 REASONS = {
     r"test_chat_model_stream\.py|PerBlockAccumulation": "an event for a block that never started is a protocol error",
-    r"rate_limit": "a limiter waits as long as its limit says, not until its next look",
-    r"root_dispatch": "an event outside any run has nobody to tell; it is no error",
+    r"rate_limit": "a limiter waits exactly as long as its limit requires; LangChain's polls",
+    r"root_dispatch": "an event outside any run is ignored, without an error",
     r"chat_model_streamer|v1_parity.*text_only|output_version": "finished v1 content has no `index`",
     r"AsyncStreamAclose": "a stream that was closed raises `StreamClosedError`, not `CancelledError`",
     r"v1_parity.*empty_response": "an empty answer is an answer",
@@ -28,7 +28,7 @@ REASONS = {
     r"test_ai.*content_blocks": "a copy is given, and every block of a stream keeps its place",
     r"test_serializable|ser_non_serializable": "a mark of what cannot be written has no `repr`: it may hold secrets",
     r"max_tokens_error|unknown_tool": "arguments that do not fit raise `OutputParserException`",
-    r"test_bad_parent_ids": "all events are told where LangChain's handler fails",
+    r"test_bad_parent_ids": "all events are reported where LangChain's handler fails",
     r"test_runnable_each|passthrough_nested|test_runnable_gen_async": "works here",
     r"events_v2|test_prompt_with_llm": "events have the same content; order or the input at the start differs",
     r"test_history": "the schema and the inside of `RunnableWithMessageHistory` differ; its errors are the same",

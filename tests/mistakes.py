@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
-MARK = "## Mistakes, and what is said\n"
-"""Where the part of the page begins that is made here."""
+MARK = "## Common mistakes and their messages\n"
+"""The heading of the generated part of the page."""
 INTRODUCTION = """
-Each of these mistakes is made in the tests, and what is said is compared with what stands here
-(`python -m tests.mistakes --update` writes it). What is a warning goes on; the others raise. At the command line an
-error is one or two sentences and an [exit code](cli.md#exit-codes); `--debug` shows the traceback.
+The tests run each of these lines and compare its message with this page (`python -m tests.mistakes --update` writes the
+page). A `UserWarning` does not stop the program; every other entry is an exception. At the command line an error is one
+or two sentences and an [exit code](cli.md#exit-codes); `--debug` shows the traceback.
 """
 SETUP = """
 from typing import TypedDict
@@ -91,7 +91,7 @@ MISTAKES: dict[str, list[str]] = {
         'model_path("smollm3")',
         "Timeouts(connect=0)",
     ],
-    "What a model is asked": [
+    "Input of a model": [
         'model.invoke({"role": "user"})',
         "model.invoke(3)",
         'model.invoke([("humn", "hi")])',

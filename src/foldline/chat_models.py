@@ -10,6 +10,8 @@ from foldline.exceptions import UsageError
 from foldline.language_models.call.request import CALL_OPTIONS, ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.language_models.structured.output import STRUCTURED_OPTIONS, OutputSchema
+from foldline.language_models.structured.parser import RawAndParsed, Schema
+from foldline.messages import AIMessage, AIMessageChunk
 from foldline.providers import ADVICE, find_provider, provider_names
 from foldline.runnables._forward import check_options
 from foldline.runnables.base import Runnable
@@ -165,7 +167,7 @@ class _NoModel(BaseChatModel):
         yield
 
 
-class ConfigurableChatModel(DynamicRunnable[Any, Any]):
+class ConfigurableChatModel(DynamicRunnable[Any, AIMessage, AIMessageChunk]):
     """A chat model that the config of each call chooses and sets.
 
     `bind_tools` and `with_structured_output` are deferred until a model is chosen.
@@ -222,13 +224,27 @@ class ConfigurableChatModel(DynamicRunnable[Any, Any]):
         ]
 
     @entry_point
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
+    def bind_tools(
+        self, tools: Sequence[Any], **kwargs: Any
+    ) -> Runnable[Any, AIMessage, AIMessageChunk]:
         """Bind tools to the model that is chosen."""
         check_options(self, kwargs, "validate")
         return _MethodResult(default=self, method="bind_tools", arguments=(tools,), options=kwargs)
 
+    @overload
+    def with_structured_output(
+        self, schema: type[Schema], *, include_raw: Literal[False] = False, **kwargs: Any
+    ) -> Runnable[Any, Schema]: ...
+    @overload
+    def with_structured_output(
+        self, schema: type[Schema], *, include_raw: Literal[True], **kwargs: Any
+    ) -> Runnable[Any, RawAndParsed[Schema]]: ...
+    @overload
+    def with_structured_output(
+        self, schema: Mapping[str, Any], **kwargs: Any
+    ) -> Runnable[Any, dict[str, Any]]: ...
     @entry_point
-    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401  a class, a TypedDict or a JSON Schema, for the chosen model
+    def with_structured_output(self, schema: object, **kwargs: Any) -> Runnable[Any, Any]:
         """Return answers of the chosen model that fit a schema."""
         if schema is not None:
             OutputSchema(schema)  # raises now what would be raised when a model is chosen

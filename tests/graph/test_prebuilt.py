@@ -13,6 +13,7 @@ from foldline.graph import (
     START,
     BaseCheckpointSaver,
     StateGraph,
+    ToolNode,
     ValidationNode,
     add_messages,
     create_react_agent,
@@ -55,6 +56,21 @@ def test_an_answer_with_a_known_id_does_not_take_the_place_of_the_first(call):
 
     assert [message.type for message in found["messages"]] == ["human", "ai", "tool", "ai"]
     assert found["messages"][-1].text == "done"
+
+
+def test_a_call_without_an_id_is_answered(call):
+    @tool
+    def look() -> str:
+        """Look."""
+        return "nothing"
+
+    asked = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": None}])
+
+    found = call.invoke(ToolNode([look]), {"messages": [asked]})
+
+    assert [(message.content, message.tool_call_id) for message in found["messages"]] == [
+        ("nothing", "")
+    ]
 
 
 def test_calls_that_do_not_fit_go_back_to_the_model(call):

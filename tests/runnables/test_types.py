@@ -73,6 +73,14 @@ class IntLists(Lists[int]):
     pass
 
 
+class Pieces(Runnable[str, list[int], int]):
+    pass
+
+
+class PiecesWithFields(RunnableSerializable[str, list[int], int]):
+    pass
+
+
 class Unsaid(Runnable):  # type: ignore[type-arg]
     pass
 
@@ -89,6 +97,9 @@ class Unsaid(Runnable):  # type: ignore[type-arg]
         (WithFields(), str, int),
         (Child(), str, int),
         (IntLists(), int, list[int]),
+        (Pieces(), str, list[int]),
+        (PiecesWithFields(), str, list[int]),
+        (RunnableBranch[int, str]((typed, typed), typed), int, str),
         (Unsaid(), Any, Any),
         (RunnableLambda(typed) | (lambda x: x), int, Any),
         (RunnableParallel(a=typed, b=itemgetter("z")), int, dict[str, Any]),

@@ -65,7 +65,7 @@ ROWS: list[tuple[str, str, str, str, Say]] = [
         f"{one['untyped']} untyped, {one['wrong']} wrong or unequal",
     ),
     (
-        "silent successes among faults that must be told", "matrix", "0", "5–14 per client of 13–22",
+        "silent successes among faults that must be reported", "matrix", "0", "5–14 per client of 13–22",
         lambda one: str(one["silent"]),
     ),
     ("exceptions that escape untyped", "matrix", "0", "0–8", lambda one: str(one["untyped"])),
@@ -132,7 +132,9 @@ def _each(name: str) -> Say:
 NO_AGENT = "no agent of its own"
 MEASURED: dict[str, Say] = {
     # figure -> what the same harness found of the peers, in place of what is known from elsewhere
-    "silent successes among faults that must be told": _range("silent", "of {faults} per client"),
+    "silent successes among faults that must be reported": _range(
+        "silent", "of {faults} per client"
+    ),
     "exceptions that escape untyped": _range("untyped", "of {faults} per client"),
     "truncated tool calls executed": _each("truncated_calls_executed"),
     "20 × `asyncio.run`, one model: answers / requests": lambda clients: "; ".join(
@@ -185,7 +187,7 @@ def _figures(kept: Figures) -> str:
 
 def _peers(peers: Figures) -> str:
     lines = [
-        "The same faults asked of other clients by the same harness (`scripts/faults --peers`):",
+        "The same faults with other clients, by the same harness (`scripts/faults --peers`):",
         "",
     ]
     clients = peers["clients"]

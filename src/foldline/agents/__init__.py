@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from foldline.agents.factory import create_agent
     from foldline.agents.output_parsers import AgentOutputParser, MultiActionAgentOutputParser
     from foldline.agents.runtime import InjectedState, InjectedStore, Runtime, ToolRuntime
-    from foldline.agents.state import AgentState, add_messages
+    from foldline.agents.state import AgentState, StructuredAgentState, add_messages
     from foldline.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
     from foldline.workflows.interrupts import Command, Interrupt, interrupt
 
@@ -62,6 +62,7 @@ __all__ = [
     "RunnableMultiActionAgent",
     "Runtime",
     "StateSnapshot",
+    "StructuredAgentState",
     "ToolRuntime",
     "ToolStrategy",
     "add_messages",
@@ -94,7 +95,7 @@ __getattr__: Loader = lazy_exports(
         "create_openai_tools_agent create_react_agent create_self_ask_with_search_agent "
         "create_structured_chat_agent create_tool_calling_agent create_xml_agent",
         ".runtime": "InjectedState InjectedStore Runtime ToolRuntime",
-        ".state": "AgentState add_messages",
+        ".state": "AgentState StructuredAgentState add_messages",
         ".structured_output": "AutoStrategy ProviderStrategy ToolStrategy",
     },
 )

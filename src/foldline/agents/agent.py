@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from pydantic import BaseModel, create_model
 
@@ -21,10 +21,11 @@ from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.loop import Loop
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
 from foldline.agents.start import load_thread
-from foldline.agents.state import AgentState
+from foldline.agents.state import BaseAgentState
 from foldline.exceptions import UsageError
 from foldline.runnables._forward import EventsVersion
 from foldline.runnables.graph import Graph
+from foldline.runnables.schema import StreamEvent
 from foldline.tools.base import BaseTool
 from foldline.tools.structured import StructuredTool
 from foldline.workflows.durability import ENGINE, check_call_option
@@ -38,7 +39,7 @@ from foldline.workflows.values import pack, unpack
 __all__ = ["Agent", "StateSnapshot"]
 
 Values = dict[str, Any]
-StateT = TypeVar("StateT", bound=AgentState)
+StateT = TypeVar("StateT", bound=BaseAgentState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,24 @@ class Agent(LoopRunnable[Any, StateT]):
         """Run once; yield the events of the run and its sub-agents in the published protocol's form."""
         return self.astream(input, config, stream_mode="events", **kwargs)
 
+    @overload
+    def stream_events(
+        self,
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v1", "v2"] = "v2",
+        **kwargs: object,
+    ) -> Iterator[StreamEvent]: ...
+    @overload
+    def stream_events(
+        self,
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v3"],
+        **kwargs: object,
+    ) -> Iterator[Values]: ...
     def stream_events(
         self,
         input: object,
@@ -150,13 +169,30 @@ class Agent(LoopRunnable[Any, StateT]):
         *,
         version: EventsVersion = "v2",
         **kwargs: object,
-    ) -> Iterator[Any]:
+    ) -> Iterator[StreamEvent] | Iterator[Values]:
         """Return all events of the run; `version="v3"` in the published protocol's form."""
         if version == "v3":
             return self.run_events(input, config, **kwargs)
-        events: Iterator[Any] = super().stream_events(input, config, version=version, **kwargs)
-        return events
+        return super().stream_events(input, config, version=version, **kwargs)
 
+    @overload
+    def astream_events(
+        self,
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v1", "v2"] = "v2",
+        **kwargs: object,
+    ) -> AsyncGenerator[StreamEvent, None]: ...
+    @overload
+    def astream_events(
+        self,
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v3"],
+        **kwargs: object,
+    ) -> AsyncGenerator[Values, None]: ...
     def astream_events(
         self,
         input: object,
@@ -164,14 +200,11 @@ class Agent(LoopRunnable[Any, StateT]):
         *,
         version: EventsVersion = "v2",
         **kwargs: object,
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[StreamEvent, None] | AsyncGenerator[Values, None]:
         """Return all events of the run; `version="v3"` in the published protocol's form."""
         if version == "v3":
             return self.arun_events(input, config, **kwargs)
-        events: AsyncIterator[Any] = super().astream_events(
-            input, config, version=version, **kwargs
-        )
-        return events
+        return super().astream_events(input, config, version=version, **kwargs)
 
     def as_tool(
         self,

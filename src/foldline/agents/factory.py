@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from types import UnionType
+from typing import Any, TypeVar, overload
 
 from foldline._traceback import entry_point
-from foldline.agents.agent import Agent, StateT
+from foldline.agents.agent import Agent
 from foldline.agents.middleware.base import AgentMiddleware
 from foldline.agents.setup import Setup
-from foldline.agents.state import AgentState
+from foldline.agents.state import AgentState, SchemaT, StructuredAgentState
+from foldline.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
 from foldline.chat_models import init_chat_model
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
@@ -22,6 +24,7 @@ from foldline.workflows.durability import Durability, check_engine
 
 __all__ = ["create_agent"]
 
+StateT = TypeVar("StateT", bound=AgentState)
 Tool = BaseTool | Callable[..., Any] | Mapping[str, Any]
 
 
@@ -32,7 +35,7 @@ def create_agent(
     *,
     system_prompt: str | SystemMessage | None = None,
     middleware: Sequence[AgentMiddleware] = (),
-    response_format: object = None,
+    response_format: None = None,
     state_schema: None = None,
     context_schema: type | None = None,
     checkpointer: BaseCheckpointSaver | None = None,
@@ -41,6 +44,41 @@ def create_agent(
     name: str | None = None,
     durability: Durability | None = None,
 ) -> Agent[AgentState]: ...
+@overload
+def create_agent(
+    model: str | Runnable[Any, Any],
+    tools: Sequence[Tool] | None = None,
+    *,
+    system_prompt: str | SystemMessage | None = None,
+    middleware: Sequence[AgentMiddleware] = (),
+    response_format: type[SchemaT]
+    | ToolStrategy[SchemaT]
+    | ProviderStrategy[SchemaT]
+    | AutoStrategy[SchemaT],
+    state_schema: None = None,
+    context_schema: type | None = None,
+    checkpointer: BaseCheckpointSaver | None = None,
+    store: object = None,
+    limits: Limits | None = None,
+    name: str | None = None,
+    durability: Durability | None = None,
+) -> Agent[StructuredAgentState[SchemaT]]: ...
+@overload
+def create_agent(
+    model: str | Runnable[Any, Any],
+    tools: Sequence[Tool] | None = None,
+    *,
+    system_prompt: str | SystemMessage | None = None,
+    middleware: Sequence[AgentMiddleware] = (),
+    response_format: UnionType | Mapping[str, Any],
+    state_schema: None = None,
+    context_schema: type | None = None,
+    checkpointer: BaseCheckpointSaver | None = None,
+    store: object = None,
+    limits: Limits | None = None,
+    name: str | None = None,
+    durability: Durability | None = None,
+) -> Agent[StructuredAgentState[Any]]: ...
 @overload
 def create_agent(
     model: str | Runnable[Any, Any],

@@ -7,7 +7,18 @@ one; a key without one is replaced. `add_messages` merges `messages`: appended, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NotRequired,
+    Required,
+    TypedDict,
+    TypeVar,
+    get_args,
+    get_origin,
+)
 from uuid import uuid4
 
 import typing_extensions
@@ -22,16 +33,19 @@ from foldline.workflows.interrupts import Interrupt
 __all__ = [
     "REMOVE_ALL_MESSAGES",
     "AgentState",
+    "BaseAgentState",
     "InputAgentState",
     "JumpTo",
     "OmitFromSchema",
     "OutputAgentState",
     "PrivateStateAttr",
     "StateSchema",
+    "StructuredAgentState",
     "add_messages",
     "with_fresh_id",
 ]
 
+SchemaT = TypeVar("SchemaT")
 JumpTo = Literal["tools", "model", "end"]
 Reducer = Callable[[Any, Any], Any]
 Values = dict[str, Any]
@@ -119,14 +133,26 @@ def with_fresh_id(message: AIMessage, known: set[str | None]) -> AIMessage:
     return message
 
 
-class AgentState(TypedDict):
-    """The state of an agent; subclass it to add keys (`state_schema=`)."""
+class BaseAgentState(TypedDict):
+    """The keys that the state of every agent has."""
 
     messages: Required[Annotated[list[AnyMessage], add_messages]]
     jump_to: NotRequired[Annotated[JumpTo | None, PrivateStateAttr]]
-    structured_response: NotRequired[Annotated[Any, OmitFromSchema(input=True, output=False)]]
     __interrupt__: NotRequired[list[Interrupt]]
     """The open questions of a run that stopped for a person; not stored."""
+
+
+class AgentState(BaseAgentState):
+    """The state of an agent; subclass it to add keys (`state_schema=`)."""
+
+    structured_response: NotRequired[Annotated[Any, OmitFromSchema(input=True, output=False)]]
+
+
+class StructuredAgentState(BaseAgentState, Generic[SchemaT]):
+    """The state of an agent with a `response_format`, after it has answered: what `invoke` returns."""
+
+    structured_response: SchemaT
+    """The answer."""
 
 
 class InputAgentState(TypedDict):

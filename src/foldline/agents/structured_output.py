@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import UnionType
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin
+from typing import Any, Generic, TypeAlias, Union, get_args, get_origin
+
+from typing_extensions import TypeVar
 
 from foldline.exceptions import StructuredOutputError, UsageError
 from foldline.language_models.structured.output import OutputSchema
@@ -32,7 +34,9 @@ __all__ = [
     "reader_of",
 ]
 
-SchemaT = TypeVar("SchemaT")
+SchemaT = TypeVar("SchemaT", default=Any)
+Schema: TypeAlias = type[SchemaT] | UnionType | Mapping[str, Any]
+"""A class, several of them (`A | B`), or a JSON Schema."""
 HandleErrors = (
     bool | str | type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], str]
 )
@@ -53,7 +57,7 @@ class MultipleStructuredOutputsError(StructuredOutputError):
 class ToolStrategy(Generic[SchemaT]):
     """Request the answer as a tool call; each schema of a union is a tool."""
 
-    schema: Any
+    schema: Schema[SchemaT]
     tool_message_content: str | None = None
     handle_errors: HandleErrors = True
     """The reply to an answer that does not match: the error (True), a text, or the result of a function."""
@@ -63,7 +67,7 @@ class ToolStrategy(Generic[SchemaT]):
 class ProviderStrategy(Generic[SchemaT]):
     """Request the answer with the provider's structured output."""
 
-    schema: Any
+    schema: Schema[SchemaT]
     strict: bool | None = None
 
 
@@ -71,7 +75,7 @@ class ProviderStrategy(Generic[SchemaT]):
 class AutoStrategy(Generic[SchemaT]):
     """Request the answer in the best way that the model supports."""
 
-    schema: Any
+    schema: Schema[SchemaT]
 
 
 ResponseFormat = ToolStrategy[Any] | ProviderStrategy[Any] | AutoStrategy[Any]
@@ -195,7 +199,7 @@ def reader_of(
         return ToolReader(response_format)
     if isinstance(response_format, ProviderStrategy):
         return ProviderReader(response_format)
-    schema = (
+    schema: Any = (
         response_format.schema if isinstance(response_format, AutoStrategy) else response_format
     )
     features = profile or {}

@@ -110,7 +110,7 @@ class ToolNode(Runnable[Any, Any]):
             isinstance(item, Command | ToolMessage) for item in result
         ):
             return result
-        return ToolMessage(str(result), name=call["name"], tool_call_id=call["id"])
+        return ToolMessage(str(result), name=call["name"], tool_call_id=call["id"] or "")
 
     def _arguments(self, tool: BaseTool, call: ToolCall, state: Any, run: Run) -> Values:  # noqa: ANN401  a state in the form of its schema: a dict, a list of messages, a model
         injections = self._injections[tool.name]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypeVar
 
 from foldline import globals as settings
 from foldline._lazy import Loader, lazy_exports
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 LanguageModelOutputVar = TypeVar("LanguageModelOutputVar", AIMessage, str, covariant=True)
+Chunk = TypeVar("Chunk", covariant=True, default=LanguageModelOutputVar)
 
 Params: TypeAlias = dict[str, Any]
 """A dict of settings; an alias, because models have a method named `dict`."""
@@ -65,7 +67,7 @@ def get_tokenizer() -> ApproximateTokenizer:
     return ApproximateTokenizer()
 
 
-class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
+class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar, Chunk], ABC):
     """A model that continues text or messages."""
 
     cache: Cache = Field(default=None, exclude=True)

@@ -17,7 +17,7 @@ from collections.abc import (
     Sequence,
 )
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, overload
+from typing import Any, ClassVar, Literal, Self, TypeAlias, overload
 from uuid import UUID
 
 from pydantic import Field, SkipValidation, field_validator, model_validator
@@ -87,7 +87,7 @@ UNSET = (None,) * len(SETTINGS)
 _settings_of = itemgetter(*SETTINGS)
 
 
-class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
+class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
     """A model that answers messages with a message.
 
     ```python
@@ -184,28 +184,6 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
     def _resolve_model_profile(self) -> ModelProfile | None:
         """Return the profile of this model; a provider may override it."""
         return find_profile(self._provider, self._model_name)
-
-    if TYPE_CHECKING:
-
-        def stream(
-            self, input: object, config: RunnableConfig | None = None, **kwargs: Any
-        ) -> Iterator[AIMessageChunk]:
-            """Return the answer in chunks, which add up to the message."""
-
-        def astream(
-            self, input: object, config: RunnableConfig | None = None, **kwargs: Any
-        ) -> AsyncGenerator[AIMessageChunk, None]:
-            """Return the answer in chunks, which add up to the message."""
-
-        def stream_v2(
-            self, input: object, config: RunnableConfig | None = None, **kwargs: object
-        ) -> ChatModelStream:
-            """Return the answer as a stream of content-block events with projections; lazy until it is read."""
-
-        async def astream_v2(
-            self, input: object, config: RunnableConfig | None = None, **kwargs: Any
-        ) -> AsyncChatModelStream:
-            """Return the answer as a stream of content-block events with projections; lazy until it is read."""
 
     # -- methods for authors: implement one of these
 
@@ -399,7 +377,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         strict: bool | None = None,
         validate: Validate = "off",
         **kwargs: Any,
-    ) -> Runnable[Any, AIMessage]:
+    ) -> Runnable[Any, AIMessage, AIMessageChunk]:
         """Bind tools to the model: functions, `@tool` objects, Pydantic models, TypedDicts, schemas, provider tools.
 
         `validate="invalid"` marks calls of unknown tools and calls with invalid arguments as invalid;

@@ -35,6 +35,8 @@ class ChatMessage(BaseMessage):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
+            *,
+            role: str,
             **kwargs: object,
         ) -> None: ...
 
@@ -50,6 +52,8 @@ class ChatMessageChunk(ChatMessage, BaseMessageChunk):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
+            *,
+            role: str,
             **kwargs: object,
         ) -> None: ...
 

@@ -35,6 +35,8 @@ class FunctionMessage(BaseMessage):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
+            *,
+            name: str,
             **kwargs: object,
         ) -> None: ...
 
@@ -50,6 +52,8 @@ class FunctionMessageChunk(FunctionMessage, BaseMessageChunk):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
+            *,
+            name: str,
             **kwargs: object,
         ) -> None: ...
 

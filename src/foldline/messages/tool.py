@@ -65,6 +65,8 @@ class ToolMessage(BaseMessage, ToolOutputMixin):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
+            *,
+            tool_call_id: str,
             **kwargs: object,
         ) -> None: ...
 
@@ -90,6 +92,8 @@ class ToolMessageChunk(ToolMessage, BaseMessageChunk):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
+            *,
+            tool_call_id: str,
             **kwargs: object,
         ) -> None: ...
 

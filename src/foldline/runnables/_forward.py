@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from foldline._config import RunnableConfig
     from foldline.batches.job import BatchJob as BatchJob
     from foldline.batches.options import BatchOptions as BatchOptions
+    from foldline.language_models.streams.stream import AsyncChatModelStream as AsyncChatModelStream
+    from foldline.language_models.streams.stream import ChatModelStream as ChatModelStream
     from foldline.runnables.base import Runnable
     from foldline.runnables.fallbacks import RunnableWithFallbacks
     from foldline.runnables.graph import Graph
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 Input = TypeVar("Input")
 Output = TypeVar("Output")
+Chunk = TypeVar("Chunk")
 Other = TypeVar("Other")
 EventsVersion = Literal["v1", "v2", "v3"]
 
@@ -67,7 +70,9 @@ def or_(self: Runnable[Input, Output], other: object) -> RunnableSequence[Input,
     return self.pipe(other)
 
 
-def ror_(self: Runnable[Input, Output], other: object) -> RunnableSequence[Any, Output]:
+def ror_(
+    self: Runnable[Input, Output, Chunk], other: object
+) -> RunnableSequence[Any, Output, Chunk]:
     from foldline.runnables.sequence import sequence_of
 
     return sequence_of([other, self])
@@ -84,7 +89,7 @@ def pipe(
 # -- bindings
 
 
-def bind(self: Runnable[Input, Output], **kwargs: object) -> Runnable[Input, Output]:
+def bind(self: Runnable[Input, Output, Chunk], **kwargs: object) -> Runnable[Input, Output, Chunk]:
     from foldline.runnables.binding import RunnableBinding
 
     check_options(self, kwargs, *CALL_KEYWORDS)
@@ -92,8 +97,8 @@ def bind(self: Runnable[Input, Output], **kwargs: object) -> Runnable[Input, Out
 
 
 def with_config(
-    self: Runnable[Input, Output], config: RunnableConfig | None = None, **kwargs: object
-) -> Runnable[Input, Output]:
+    self: Runnable[Input, Output, Chunk], config: RunnableConfig | None = None, **kwargs: object
+) -> Runnable[Input, Output, Chunk]:
     from foldline.runnables.binding import RunnableBinding
 
     bound_config = cast("RunnableConfig", {**(config or {}), **kwargs})
@@ -101,8 +106,8 @@ def with_config(
 
 
 def with_types(
-    self: Runnable[Input, Output], *, input_type: object = None, output_type: object = None
-) -> Runnable[Input, Output]:
+    self: Runnable[Input, Output, Chunk], *, input_type: object = None, output_type: object = None
+) -> Runnable[Input, Output, Chunk]:
     from foldline.runnables.binding import RunnableBinding
 
     return RunnableBinding(bound=self, custom_input_type=input_type, custom_output_type=output_type)
@@ -179,7 +184,7 @@ def astream_log(
 
 
 def with_retry(
-    self: Runnable[Input, Output],
+    self: Runnable[Input, Output, Chunk],
     *,
     retry_if_exception_type: tuple[type[BaseException], ...] | Callable[[BaseException], bool] = (
         Exception,
@@ -187,7 +192,7 @@ def with_retry(
     wait_exponential_jitter: bool = True,
     exponential_jitter_params: ExponentialJitterParams | None = None,
     stop_after_attempt: int = 3,
-) -> Runnable[Input, Output]:
+) -> Runnable[Input, Output, Chunk]:
     from foldline.runnables.retry import RunnableRetry
 
     return RunnableRetry(
@@ -200,12 +205,12 @@ def with_retry(
 
 
 def with_fallbacks(
-    self: Runnable[Input, Output],
-    fallbacks: Sequence[Runnable[Input, Output]],
+    self: Runnable[Input, Output, Chunk],
+    fallbacks: Sequence[Runnable[Input, Output, Chunk]],
     *,
     exceptions_to_handle: tuple[type[BaseException], ...] = (Exception,),
     exception_key: str | None = None,
-) -> RunnableWithFallbacks[Input, Output]:
+) -> RunnableWithFallbacks[Input, Output, Chunk]:
     from foldline.runnables.fallbacks import RunnableWithFallbacks
 
     return RunnableWithFallbacks(
@@ -220,12 +225,12 @@ def with_fallbacks(
 
 
 def with_listeners(
-    self: Runnable[Input, Output],
+    self: Runnable[Input, Output, Chunk],
     *,
     on_start: Listener | None = None,
     on_end: Listener | None = None,
     on_error: Listener | None = None,
-) -> Runnable[Input, Output]:
+) -> Runnable[Input, Output, Chunk]:
     from foldline.runnables.binding import RunnableBinding
     from foldline.tracers.root_listeners import RootListenersTracer
 
@@ -242,12 +247,12 @@ def with_listeners(
 
 
 def with_alisteners(
-    self: Runnable[Input, Output],
+    self: Runnable[Input, Output, Chunk],
     *,
     on_start: AsyncListener | None = None,
     on_end: AsyncListener | None = None,
     on_error: AsyncListener | None = None,
-) -> Runnable[Input, Output]:
+) -> Runnable[Input, Output, Chunk]:
     from foldline.runnables.binding import RunnableBinding
     from foldline.tracers.root_listeners import AsyncRootListenersTracer
 
@@ -267,21 +272,21 @@ def with_alisteners(
 
 
 def configurable_fields(
-    self: Runnable[Input, Output], **kwargs: AnyConfigurableField
-) -> Runnable[Input, Output]:
+    self: Runnable[Input, Output, Chunk], **kwargs: AnyConfigurableField
+) -> Runnable[Input, Output, Chunk]:
     from foldline.runnables.configurable import RunnableConfigurableFields
 
     return RunnableConfigurableFields(default=self, fields=kwargs)
 
 
 def configurable_alternatives(
-    self: Runnable[Input, Output],
+    self: Runnable[Input, Output, Chunk],
     which: ConfigurableField,
     *,
     default_key: str = "default",
     prefix_keys: bool = False,
-    **kwargs: Runnable[Input, Output] | Callable[[], Runnable[Input, Output]],
-) -> Runnable[Input, Output]:
+    **kwargs: Runnable[Input, Output, Chunk] | Callable[[], Runnable[Input, Output, Chunk]],
+) -> Runnable[Input, Output, Chunk]:
     from foldline.runnables.configurable import RunnableConfigurableAlternatives
 
     return RunnableConfigurableAlternatives(

@@ -50,7 +50,7 @@ def _declared_type(runnable: object, position: int) -> object:
     # `RunnableBranch[int, str](...)` declares the types of one object.
     instance_types = get_args(getattr(runnable, "__orig_class__", None))
     instance_type = (
-        _without_type_variable(instance_types[position]) if len(instance_types) == 2 else Any
+        _without_type_variable(instance_types[position]) if len(instance_types) >= 2 else Any
     )
     return (
         _without_type_variable(io_types(cast("Any", type(runnable)))[position])
@@ -87,7 +87,7 @@ def io_types(cls: Any) -> tuple[Any, Any]:  # noqa: ANN401  a class; `cache` nee
 
 def _runnable_arguments(cls: type[Any], arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
     if _is_runnable(cls):
-        return arguments if len(arguments) == 2 else (Any, Any)
+        return arguments if len(arguments) >= 2 else (Any, Any)
     type_variables = dict(zip(cls.__dict__.get("__parameters__", ()), arguments, strict=False))
     for base in cls.__dict__.get("__orig_bases__") or cls.__bases__:
         origin = get_origin(base) or base

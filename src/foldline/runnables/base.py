@@ -25,9 +25,10 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, overload
 
 from pydantic import BaseModel
+from typing_extensions import TypeVar
 
 from foldline import _io, _run
 from foldline._config import Configs, RunnableConfig
@@ -45,10 +46,18 @@ from foldline.utils.short_repr import short_repr
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from foldline.runnables._forward import BatchJob, BatchOptions, EventsVersion
+    from foldline.messages import AIMessage
+    from foldline.runnables._forward import (
+        AsyncChatModelStream,
+        BatchJob,
+        BatchOptions,
+        ChatModelStream,
+        EventsVersion,
+    )
     from foldline.runnables.fallbacks import RunnableWithFallbacks
     from foldline.runnables.graph import Graph
     from foldline.runnables.retry import ExponentialJitterParams
+    from foldline.runnables.schema import StreamEvent
     from foldline.runnables.sequence import RunnableSequence
     from foldline.runnables.utils import AnyConfigurableField, ConfigurableField
     from foldline.tracers.log_stream import RunLogPatch
@@ -57,12 +66,19 @@ if TYPE_CHECKING:
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
-Other = TypeVar("Other")
+if TYPE_CHECKING:
+    Chunk = TypeVar("Chunk", covariant=True, default=Output)
+    """The type of what a stream yields: that of the output, unless a class names another."""
+else:  # Python 3.13 would make each subclass of `Runnable[A, B]` generic in `Output`
+    Chunk = TypeVar("Chunk", covariant=True, default=Any)
 In = TypeVar("In")
 Out = TypeVar("Out")
+Piece = TypeVar("Piece")
+Other = TypeVar("Other")
+OtherPiece = TypeVar("OtherPiece")
 
 
-class Runnable(ABC, Generic[Input, Output]):
+class Runnable(ABC, Generic[Input, Output, Chunk]):
     """A unit of work that can be invoked, batched, streamed, transformed and composed.
 
     ```python
@@ -360,19 +376,19 @@ class Runnable(ABC, Generic[Input, Output]):
 
     def stream(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Iterator[Output]:
+    ) -> Iterator[Chunk]:
         """Run once; yield the output in chunks."""
         return drive_each(self._stream_traced(input, _run.Run.blocking(config, kwargs)))
 
     def astream(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncGenerator[Output, None]:
+    ) -> AsyncGenerator[Chunk, None]:
         """Run once; yield the output in chunks."""
         return self._stream_traced(input, _run.Run.asynchronous(config, kwargs))
 
     def transform(
         self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Iterator[Output]:
+    ) -> Iterator[Chunk]:
         """Turn a stream of inputs into a stream of outputs."""
         run = _run.Run.blocking(config, kwargs)
         return drive_each(self._transform_traced(run.io.each(input), run))
@@ -382,24 +398,32 @@ class Runnable(ABC, Generic[Input, Output]):
         input: AsyncIterator[Input] | Iterable[Input],
         config: RunnableConfig | None = None,
         **kwargs: Any,
-    ) -> AsyncGenerator[Output, None]:
+    ) -> AsyncGenerator[Chunk, None]:
         """Turn a stream of inputs into a stream of outputs."""
         run = _run.Run.asynchronous(config, kwargs)
         return self._transform_traced(run.io.each(input), run)
 
     # -- the event stream of a model
 
-    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: ANN401  a chat model's stream, a class of a layer above
-        """Return the stream of a chat model's answer; nothing runs before it is read."""
-        return self._open_stream_v2(
+    def stream_v2(
+        self: Runnable[In, AIMessage, Piece],
+        input: In,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> ChatModelStream:
+        """Return the answer of a chat model as a stream of content-block events; nothing runs before it is read."""
+        return self._open_stream_v2(  # type: ignore[return-value]  # the class of that protocol
             _stream_call.StreamCall(input, _run.Run.blocking(config, kwargs))
         )
 
     async def astream_v2(
-        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Any:  # noqa: ANN401  a chat model's stream, a class of a layer above
-        """Return the stream of a chat model's answer; nothing runs before it is read."""
-        return self._open_stream_v2(
+        self: Runnable[In, AIMessage, Piece],
+        input: In,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> AsyncChatModelStream:
+        """Return the answer of a chat model as a stream of content-block events; nothing runs before it is read."""
+        return self._open_stream_v2(  # type: ignore[return-value]  # the class of that protocol
             _stream_call.StreamCall(input, _run.Run.asynchronous(config, kwargs))
         )
 
@@ -496,8 +520,8 @@ class Runnable(ABC, Generic[Input, Output]):
 
     @overload
     def __or__(
-        self: Runnable[In, Out], other: Runnable[Out, Other]
-    ) -> RunnableSequence[In, Other]: ...
+        self: Runnable[In, Out], other: Runnable[Out, Other, OtherPiece]
+    ) -> RunnableSequence[In, Other, OtherPiece]: ...
     @overload
     def __or__(
         self: Runnable[In, Out], other: Mapping[str, Any]
@@ -518,20 +542,24 @@ class Runnable(ABC, Generic[Input, Output]):
 
     @overload
     def __ror__(
-        self: Runnable[In, Out], other: Mapping[str, Any]
-    ) -> RunnableSequence[Any, Out]: ...
+        self: Runnable[In, Out, Piece], other: Mapping[str, Any]
+    ) -> RunnableSequence[Any, Out, Piece]: ...
     @overload
     def __ror__(
-        self: Runnable[In, Out], other: Callable[[Other], Any]
-    ) -> RunnableSequence[Other, Out]: ...
-    def __ror__(self: Runnable[In, Out], other: object) -> RunnableSequence[Any, Out]:
+        self: Runnable[In, Out, Piece], other: Callable[[Other], Any]
+    ) -> RunnableSequence[Other, Out, Piece]: ...
+    def __ror__(self: Runnable[In, Out, Piece], other: object) -> RunnableSequence[Any, Out, Piece]:
         """Run the other (a function, or a dict of branches), then this."""
         return _forward.ror_(self, other)
 
     @overload
     def pipe(
-        self: Runnable[In, Out], other: Runnable[Out, Other], /, *, name: str | None = None
-    ) -> RunnableSequence[In, Other]: ...
+        self: Runnable[In, Out],
+        other: Runnable[Out, Other, OtherPiece],
+        /,
+        *,
+        name: str | None = None,
+    ) -> RunnableSequence[In, Other, OtherPiece]: ...
     @overload
     def pipe(
         self: Runnable[In, Out], *others: object, name: str | None = None
@@ -550,19 +578,19 @@ class Runnable(ABC, Generic[Input, Output]):
         """Return whether an option is known although it resembles another."""
         return False
 
-    def bind(self: Runnable[In, Out], **kwargs: object) -> Runnable[In, Out]:
+    def bind(self: Runnable[In, Out, Piece], **kwargs: object) -> Runnable[In, Out, Piece]:
         """Return a runnable that is always called with these keyword arguments too."""
         return _forward.bind(self, **kwargs)
 
     def with_config(
-        self: Runnable[In, Out], config: RunnableConfig | None = None, **kwargs: object
-    ) -> Runnable[In, Out]:
+        self: Runnable[In, Out, Piece], config: RunnableConfig | None = None, **kwargs: object
+    ) -> Runnable[In, Out, Piece]:
         """Return a runnable with a config that each call's config is merged over."""
         return _forward.with_config(self, config, **kwargs)
 
     def with_types(
-        self: Runnable[In, Out], *, input_type: object = None, output_type: object = None
-    ) -> Runnable[In, Out]:
+        self: Runnable[In, Out, Piece], *, input_type: object = None, output_type: object = None
+    ) -> Runnable[In, Out, Piece]:
         """Set the types of input and output, if they cannot be inferred."""
         return _forward.with_types(self, input_type=input_type, output_type=output_type)
 
@@ -581,26 +609,68 @@ class Runnable(ABC, Generic[Input, Output]):
         """Add keys to this runnable's output dict, each computed by a runnable from that dict."""
         return _forward.assign(self, **kwargs)
 
+    @overload
     def astream_events(
-        self: Runnable[In, Out],
+        self: Runnable[In, Out, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v1", "v2"] = "v2",
+        **kwargs: object,
+    ) -> AsyncGenerator[StreamEvent, None]: ...
+    @overload
+    def astream_events(
+        self: Runnable[In, AIMessage, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v3"],
+        **kwargs: object,
+    ) -> Coroutine[Any, Any, AsyncChatModelStream]: ...
+    def astream_events(
+        self: Runnable[In, Out, Piece],
         input: object,
         config: RunnableConfig | None = None,
         *,
         version: EventsVersion = "v2",
         **kwargs: object,
-    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, a class of a layer above
-        """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`)."""
+    ) -> object:
+        """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`).
+
+        With `version="v3"`: the events of a chat model's answer, as `astream_v2` returns them.
+        """
         return _forward.astream_events(self, input, config, version=version, **kwargs)
 
+    @overload
     def stream_events(
-        self: Runnable[In, Out],
+        self: Runnable[In, Out, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v1", "v2"] = "v2",
+        **kwargs: object,
+    ) -> Iterator[StreamEvent]: ...
+    @overload
+    def stream_events(
+        self: Runnable[In, AIMessage, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v3"],
+        **kwargs: object,
+    ) -> ChatModelStream: ...
+    def stream_events(
+        self: Runnable[In, Out, Piece],
         input: object,
         config: RunnableConfig | None = None,
         *,
         version: EventsVersion = "v2",
         **kwargs: object,
-    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, a class of a layer above
-        """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`)."""
+    ) -> object:
+        """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`).
+
+        With `version="v3"`: the events of a chat model's answer, as `stream_v2` returns them.
+        """
         return _forward.stream_events(self, input, config, version=version, **kwargs)
 
     def astream_log(
@@ -613,14 +683,14 @@ class Runnable(ABC, Generic[Input, Output]):
         return _forward.astream_log(self, input, config, **kwargs)
 
     def with_retry(
-        self: Runnable[In, Out],
+        self: Runnable[In, Out, Piece],
         *,
         retry_if_exception_type: tuple[type[BaseException], ...]
         | Callable[[BaseException], bool] = (Exception,),
         wait_exponential_jitter: bool = True,
         exponential_jitter_params: ExponentialJitterParams | None = None,
         stop_after_attempt: int = 3,
-    ) -> Runnable[In, Out]:
+    ) -> Runnable[In, Out, Piece]:
         """Retry when this fails, `stop_after_attempt` attempts in all."""
         return _forward.with_retry(
             self,
@@ -631,51 +701,51 @@ class Runnable(ABC, Generic[Input, Output]):
         )
 
     def with_fallbacks(
-        self: Runnable[In, Out],
-        fallbacks: Sequence[Runnable[In, Out]],
+        self: Runnable[In, Out, Piece],
+        fallbacks: Sequence[Runnable[In, Out, Piece]],
         *,
         exceptions_to_handle: tuple[type[BaseException], ...] = (Exception,),
         exception_key: str | None = None,
-    ) -> RunnableWithFallbacks[In, Out]:
+    ) -> RunnableWithFallbacks[In, Out, Piece]:
         """Run the fallbacks in order until one succeeds, when this fails."""
         return _forward.with_fallbacks(
             self, fallbacks, exceptions_to_handle=exceptions_to_handle, exception_key=exception_key
         )
 
     def with_listeners(
-        self: Runnable[In, Out],
+        self: Runnable[In, Out, Piece],
         *,
         on_start: Listener | None = None,
         on_end: Listener | None = None,
         on_error: Listener | None = None,
-    ) -> Runnable[In, Out]:
+    ) -> Runnable[In, Out, Piece]:
         """Call functions with the traced run when it starts, ends or fails."""
         return _forward.with_listeners(self, on_start=on_start, on_end=on_end, on_error=on_error)
 
     def with_alisteners(
-        self: Runnable[In, Out],
+        self: Runnable[In, Out, Piece],
         *,
         on_start: AsyncListener | None = None,
         on_end: AsyncListener | None = None,
         on_error: AsyncListener | None = None,
-    ) -> Runnable[In, Out]:
+    ) -> Runnable[In, Out, Piece]:
         """Await functions with the traced run when it starts, ends or fails."""
         return _forward.with_alisteners(self, on_start=on_start, on_end=on_end, on_error=on_error)
 
     def configurable_fields(
-        self: Runnable[In, Out], **kwargs: AnyConfigurableField
-    ) -> Runnable[In, Out]:
+        self: Runnable[In, Out, Piece], **kwargs: AnyConfigurableField
+    ) -> Runnable[In, Out, Piece]:
         """Make settings configurable through `config["configurable"]`."""
         return _forward.configurable_fields(self, **kwargs)
 
     def configurable_alternatives(
-        self: Runnable[In, Out],
+        self: Runnable[In, Out, Piece],
         which: ConfigurableField,
         *,
         default_key: str = "default",
         prefix_keys: bool = False,
-        **kwargs: Runnable[In, Out] | Callable[[], Runnable[In, Out]],
-    ) -> Runnable[In, Out]:
+        **kwargs: Runnable[In, Out, Piece] | Callable[[], Runnable[In, Out, Piece]],
+    ) -> Runnable[In, Out, Piece]:
         """Make other runnables available in place of this one through `config["configurable"]`."""
         return _forward.configurable_alternatives(
             self, which, default_key=default_key, prefix_keys=prefix_keys, **kwargs

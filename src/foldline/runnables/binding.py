@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
@@ -16,15 +16,13 @@ from foldline._config import RunnableConfig, merge_configs
 from foldline._run import CALL_KEYWORDS, Run
 from foldline.runnables._forward import check_options
 from foldline.runnables._stream_call import BoundStreamCall, EventStream, StreamCall
-from foldline.runnables.base import Runnable
+from foldline.runnables.base import Chunk, Input, Output, Runnable
 from foldline.runnables.serializable import RunnableSerializable
 
-Input = TypeVar("Input", contravariant=True)
-Output = TypeVar("Output", covariant=True)
 ConfigFactory = Callable[[RunnableConfig], RunnableConfig]
 
 
-class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[no-redef]  # the plugin trips on the field
+class RunnableBindingBase(RunnableSerializable[Input, Output, Chunk]):  # type: ignore[no-redef]  # the plugin trips on the field
     """A runnable that forwards calls to another, with more arguments and config."""
 
     bound: Runnable[Any, Any]
@@ -49,7 +47,7 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
     def __init__(
         self,
         *,
-        bound: Runnable[Input, Output],
+        bound: Runnable[Input, Output, Chunk],
         kwargs: Mapping[str, Any] | None = None,
         config: RunnableConfig | None = None,
         config_factories: list[ConfigFactory] | None = None,
@@ -166,7 +164,7 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
         return self.bound.config_specs
 
 
-class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-redef]  # the plugin trips on the field
+class RunnableBinding(RunnableBindingBase[Input, Output, Chunk]):  # type: ignore[no-redef]  # the plugin trips on the field
     """A runnable with arguments, config or types bound to it (`bind`, `with_config`, `with_types`).
 
     Other attributes are those of the bound runnable; a method that takes a config gets the bound config and arguments
@@ -186,24 +184,24 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
     ```
     """
 
-    def _with(self, **changes: object) -> RunnableBinding[Input, Output]:
+    def _with(self, **changes: object) -> RunnableBinding[Input, Output, Chunk]:
         parts = {name: getattr(self, name) for name in RunnableBindingBase.model_fields}
         return type(self)(**{**parts, **changes})
 
-    def bind(self, **kwargs: object) -> RunnableBinding[Input, Output]:
+    def bind(self, **kwargs: object) -> RunnableBinding[Input, Output, Chunk]:
         """Bind more arguments."""
         check_options(self.bound, kwargs, *CALL_KEYWORDS)
         return self._with(kwargs={**self.kwargs, **kwargs})
 
     def with_config(
         self, config: RunnableConfig | None = None, **kwargs: object
-    ) -> RunnableBinding[Input, Output]:
+    ) -> RunnableBinding[Input, Output, Chunk]:
         """Bind more config; a value that is bound under the same key is replaced."""
         return self._with(config={**self.config, **(config or {}), **kwargs})
 
     def with_types(
         self, *, input_type: object = None, output_type: object = None
-    ) -> RunnableBinding[Input, Output]:
+    ) -> RunnableBinding[Input, Output, Chunk]:
         """Set the types, if they cannot be inferred."""
         return self._with(
             custom_input_type=self.custom_input_type if input_type is None else input_type,

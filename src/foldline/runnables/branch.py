@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel
+from typing_extensions import TypeVar
 
 from foldline._config import RunnableConfig
 from foldline._run import Run
@@ -16,9 +17,16 @@ from foldline.runnables.base import Runnable
 from foldline.runnables.coerce import coerce_to_runnable
 from foldline.runnables.serializable import RunnableSerializable
 
-Input = TypeVar("Input", contravariant=True)
-Output = TypeVar("Output", covariant=True)
-Step = Runnable[Any, Any] | Callable[..., Any] | Mapping[str, Any]
+Input = TypeVar("Input", contravariant=True, default=Any)
+Output = TypeVar("Output", covariant=True, default=Any)
+In = TypeVar("In")
+Out = TypeVar("Out")
+Step: TypeAlias = (
+    Runnable[In, Out]
+    | Callable[[In], Coroutine[Any, Any, Out]]
+    | Callable[[In], Out]
+    | Mapping[str, Any]
+)
 
 
 class RunnableBranch(RunnableSerializable[Input, Output]):
@@ -44,8 +52,8 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
 
     def __init__(
         self,
-        *branches: tuple[Step, Step] | Step,
-        default: Step | None = None,
+        *branches: tuple[Step[Input, Any], Step[Input, Output]] | Step[Input, Output],
+        default: Step[Input, Output] | None = None,
         **fields: Any,
     ) -> None:
         """Take (condition, runnable) pairs and, last, the default."""

@@ -9,7 +9,7 @@ import enum
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast
 
 from pydantic import BaseModel
 
@@ -18,7 +18,7 @@ from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.load.serializable import argument_name
 from foldline.runnables._stream_call import BoundStreamCall, EventStream, StreamCall
-from foldline.runnables.base import Runnable
+from foldline.runnables.base import Chunk, Input, Output, Runnable
 from foldline.runnables.serializable import RunnableSerializable
 from foldline.runnables.utils import (
     AnyConfigurableField,
@@ -40,15 +40,12 @@ __all__ = [
     "prefix_config_spec",
 ]
 
-Input = TypeVar("Input", contravariant=True)
-Output = TypeVar("Output", covariant=True)
-
 
 class StrEnum(str, enum.Enum):  # noqa: UP042  LangChain's bases
     """An enum of strings."""
 
 
-class DynamicRunnable(RunnableSerializable[Input, Output]):
+class DynamicRunnable(RunnableSerializable[Input, Output, Chunk]):
     """A runnable that is prepared for the config of each call."""
 
     default: Runnable[Any, Any]
@@ -68,9 +65,7 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
         """Return whether this can be serialized: yes, if its parts can."""
         return True
 
-    def with_config(
-        self, config: RunnableConfig | None = None, **kwargs: object
-    ) -> DynamicRunnable[Input, Output]:
+    def with_config(self, config: RunnableConfig | None = None, **kwargs: object) -> Self:
         """Return a copy with more config under that of each call."""
         new_config = cast("RunnableConfig", {**(config or {}), **kwargs})
         return self.model_copy(update={"config": merge_configs(self.config, new_config)})
@@ -79,7 +74,7 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
 
     def prepare(
         self, config: RunnableConfig | None = None
-    ) -> tuple[Runnable[Input, Output], RunnableConfig]:
+    ) -> tuple[Runnable[Input, Output, Chunk], RunnableConfig]:
         """Return the runnable that a call with this config runs, and its config."""
         merged_config = merge_configs(self.config, config)
         runnable, values = self._choose_all(merged_config.get("configurable") or {})
@@ -188,7 +183,7 @@ def _is_config(value: object) -> TypeGuard[RunnableConfig]:
     return isinstance(value, dict) and isinstance(value.get("configurable"), dict)
 
 
-class _MethodResult(DynamicRunnable[Input, Output]):
+class _MethodResult(DynamicRunnable[Input, Output, Chunk]):
     """The result of a method of a dynamic runnable, made for each call: `configurable.bind_tools(…)`."""
 
     method: str
@@ -209,7 +204,7 @@ class _MethodResult(DynamicRunnable[Input, Output]):
         return self.default.config_specs
 
 
-class RunnableConfigurableFields(DynamicRunnable[Input, Output]):
+class RunnableConfigurableFields(DynamicRunnable[Input, Output, Chunk]):
     """A runnable with settings that each call may choose (`configurable_fields`)."""
 
     fields: dict[str, AnyConfigurableField]
@@ -239,7 +234,7 @@ class RunnableConfigurableFields(DynamicRunnable[Input, Output]):
 
     def configurable_fields(
         self, **kwargs: AnyConfigurableField
-    ) -> RunnableConfigurableFields[Input, Output]:
+    ) -> RunnableConfigurableFields[Input, Output, Chunk]:
         """Make more settings configurable."""
         return RunnableConfigurableFields(
             default=self.default,
@@ -289,7 +284,7 @@ class RunnableConfigurableFields(DynamicRunnable[Input, Output]):
         )
 
 
-class RunnableConfigurableAlternatives(DynamicRunnable[Input, Output]):
+class RunnableConfigurableAlternatives(DynamicRunnable[Input, Output, Chunk]):
     """Several runnables of which each call may choose one (`configurable_alternatives`).
 
     ```python
@@ -314,7 +309,7 @@ class RunnableConfigurableAlternatives(DynamicRunnable[Input, Output]):
 
     def configurable_fields(
         self, **kwargs: AnyConfigurableField
-    ) -> RunnableConfigurableAlternatives[Input, Output]:
+    ) -> RunnableConfigurableAlternatives[Input, Output, Chunk]:
         """Make settings of the default configurable."""
         return self.model_copy(update={"default": self.default.configurable_fields(**kwargs)})
 

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel
 
@@ -23,16 +23,13 @@ from foldline.runnables._rereadable import Rereadable
 from foldline.runnables._stream_attempts import StreamAttempts, stream_of_attempts
 from foldline.runnables._stream_call import EventStream, StreamCall
 from foldline.runnables._trace import NOTHING
-from foldline.runnables.base import Runnable
+from foldline.runnables.base import Chunk, Input, Output, Runnable
 from foldline.runnables.serializable import RunnableSerializable
 
 __all__ = ["RunnableWithFallbacks"]
 
-Input = TypeVar("Input", contravariant=True)
-Output = TypeVar("Output", covariant=True)
 
-
-class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
+class RunnableWithFallbacks(RunnableSerializable[Input, Output, Chunk]):
     """A runnable, and others that run in its place when it fails.
 
     Other methods are called on all of them, so `bind_tools` and `with_structured_output` work.

@@ -6,9 +6,10 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from pydantic import BaseModel
+from typing_extensions import TypeVar
 
 from foldline._config import RunnableConfig
 from foldline._io.waiting import is_async_callable
@@ -25,8 +26,27 @@ from foldline.runnables.utils import (
     get_lambda_source,
 )
 
-Input = TypeVar("Input", contravariant=True)
-Output = TypeVar("Output", covariant=True)
+# Any: the input of a lambda that nothing else tells what it is given.
+Input = TypeVar("Input", contravariant=True, default=Any)
+Output = TypeVar("Output", covariant=True, default=Any)
+
+if TYPE_CHECKING:
+    Argument = TypeVar("Argument", covariant=True)
+    In = TypeVar("In")
+    Out = TypeVar("Out")
+
+    class Untyped(Protocol[Argument, Output]):
+        """A function of anything: pyright reads the body of a lambda with it if no other type fits.
+
+        The second overload is for mypy, which else would infer nothing from a union of this and a `Callable`.
+        """
+
+        @overload
+        def __call__(self, input: Any, /) -> Output: ...  # noqa: ANN401
+        @overload
+        def __call__(self, input: Argument, /) -> Output: ...  # type: ignore[misc, overload-cannot-match]
+
+    Function = Callable[[In], Out] | Untyped[In, Out]
 
 
 class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
@@ -45,30 +65,30 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
 
     @overload
     def __init__(
-        self, func: Callable[[Input], Coroutine[Any, Any, Output]], *, name: str | None = None
+        self, func: Function[Input, Coroutine[Any, Any, Output]], *, name: str | None = None
     ) -> None: ...
     @overload
     def __init__(
-        self, func: Callable[[Input], AsyncGenerator[Output, None]], *, name: str | None = None
+        self, func: Function[Input, AsyncGenerator[Output, None]], *, name: str | None = None
     ) -> None: ...
     @overload
     def __init__(
         self,
-        func: Callable[[Input], Generator[Output, None, None]],
+        func: Function[Input, Generator[Output, None, None]],
         afunc: Callable[..., Any] | None = None,
         name: str | None = None,
     ) -> None: ...
     @overload
     def __init__(
         self,
-        func: Callable[[Input], Runnable[Input, Output]],
+        func: Function[Input, Runnable[Input, Output]],
         afunc: Callable[..., Any] | None = None,
         name: str | None = None,
     ) -> None: ...
     @overload
     def __init__(
         self,
-        func: Callable[[Input], Output],
+        func: Function[Input, Output],
         afunc: Callable[..., Any] | None = None,
         name: str | None = None,
     ) -> None: ...

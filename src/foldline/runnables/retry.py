@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -27,13 +27,11 @@ from foldline.runnables._rereadable import Rereadable
 from foldline.runnables._stream_attempts import StreamAttempts, stream_of_attempts
 from foldline.runnables._stream_call import EventStream, StreamCall
 from foldline.runnables._trace import NOTHING
-from foldline.runnables.base import Runnable
+from foldline.runnables.base import Chunk, Input, Output, Runnable
 from foldline.runnables.binding import RunnableBindingBase
 
 __all__ = ["ExponentialJitterParams", "RunnableRetry"]
 
-Input = TypeVar("Input", contravariant=True)
-Output = TypeVar("Output", covariant=True)
 Kinds = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 
 PERMANENT_ERRORS = (BlockingCallError, BudgetExceeded, MissingExtraError, SecurityError, UsageError)
@@ -56,7 +54,7 @@ class ExponentialJitterParams(TypedDict, total=False):
 DEFAULT_WAIT = ExponentialJitterParams(initial=1.0, max=60.0, exp_base=2.0, jitter=1.0)
 
 
-class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-redef]  # its field is called kwargs
+class RunnableRetry(RunnableBindingBase[Input, Output, Chunk]):  # type: ignore[no-redef]  # its field is called kwargs
     """A runnable that is retried when it fails.
 
     ```python
@@ -88,7 +86,7 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
     retry_after_cap: float = RETRY_AFTER_CAP
     """The longest Retry-After in seconds that is honoured; an error that asks for more is raised."""
 
-    def __init__(self, *, bound: Runnable[Input, Output], **fields: Any) -> None:
+    def __init__(self, *, bound: Runnable[Input, Output, Chunk], **fields: Any) -> None:
         """Retry a runnable."""
         kinds = fields.get("retry_exception_types")
         if isinstance(kinds, type):

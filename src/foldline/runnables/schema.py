@@ -16,8 +16,8 @@ __all__ = [
 ]
 
 
-class EventData(TypedDict, total=False):
-    """The data of an event."""
+class EventData(TypedDict):
+    """The data of an event; which keys there are depends on its kind."""
 
     input: Any
     """The input of the runnable; known only at the end if it was streamed."""

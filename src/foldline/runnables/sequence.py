@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
@@ -13,18 +13,15 @@ from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.runnables import _trace, _types
 from foldline.runnables._stream_call import EventStream, StreamCall, StreamCallWrapper
-from foldline.runnables.base import Runnable
+from foldline.runnables.base import Chunk, Input, Output, Runnable
 from foldline.runnables.coerce import coerce_to_runnable
 from foldline.runnables.serializable import RunnableSerializable
 
 if TYPE_CHECKING:
     from foldline.utils.progress import ProgressOption
 
-Input = TypeVar("Input", contravariant=True)
-Output = TypeVar("Output", covariant=True)
 
-
-class RunnableSequence(RunnableSerializable[Input, Output]):
+class RunnableSequence(RunnableSerializable[Input, Output, Chunk]):
     """A chain of steps, most often written with `|`.
 
     ```python

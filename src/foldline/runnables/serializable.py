@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, get_origin
 
 from pydantic import ConfigDict
 
 from foldline.load.serializable import Serializable
 from foldline.runnables._legacy import PATCHABLE, rebind_overrides
-from foldline.runnables.base import Runnable
-
-Input = TypeVar("Input", contravariant=True)
-Output = TypeVar("Output", covariant=True)
-
+from foldline.runnables.base import Chunk, Input, Output, Runnable
 
 if TYPE_CHECKING:
     # Pydantic's metaclass is private; to a type checker ours is the same.
@@ -34,7 +30,7 @@ else:
                 rebind_overrides(cls)
 
 
-class RunnableSerializable(Serializable, Runnable[Input, Output], metaclass=PatchableType):
+class RunnableSerializable(Serializable, Runnable[Input, Output, Chunk], metaclass=PatchableType):
     """A runnable whose settings are Pydantic fields."""
 
     name: str | None = None

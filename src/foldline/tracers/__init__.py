@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
+    from foldline.tracers._streaming import StreamingHandler, V2StreamingHandler
     from foldline.tracers.base import AsyncBaseTracer, BaseTracer
     from foldline.tracers.langchain import LangChainTracer
     from foldline.tracers.log_stream import LogStreamCallbackHandler, RunLog, RunLogPatch
@@ -34,12 +35,15 @@ __all__ = [
     "RunLog",
     "RunLogPatch",
     "SQLiteTracer",
+    "StreamingHandler",
     "TraceStore",
+    "V2StreamingHandler",
 ]
 
 __getattr__: Loader = lazy_exports(
     __name__,
     {
+        "._streaming": "StreamingHandler V2StreamingHandler",
         ".base": "AsyncBaseTracer BaseTracer",
         ".langchain": "LangChainTracer",
         ".log_stream": "LogStreamCallbackHandler RunLog RunLogPatch",

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from foldline._lazy import publish
+
 
 class StreamingHandler:
-    """Wants v1 tokens (`on_llm_new_token`) from every model run, so that `invoke` streams inside."""
+    """A base class of handlers that need v1 tokens (`on_llm_new_token`): under it `invoke` streams too."""
 
 
 class V2StreamingHandler:
-    """Wants content-block events (`on_stream_event`) from every model run, so that `invoke` streams inside."""
+    """A base class of handlers that need content-block events (`on_stream_event`): under it `invoke` streams too."""
 
 
 class StreamObserver:
-    """Also sees every piece of a streamed output (`astream_log`, `astream_events`)."""
+    """A base class of handlers that get every piece of a streamed output (`astream_log`, `astream_events`)."""
 
     def on_chunk(self, run_id: UUID | None, chunk: object) -> None:
-        """A piece of a run's output passed by."""
+        """Take a piece of the output of a run."""
 
+
+publish("foldline.tracers", StreamingHandler, V2StreamingHandler)
 
 _StreamingCallbackHandler = StreamingHandler
 _V2StreamingCallbackHandler = V2StreamingHandler

@@ -35,7 +35,7 @@ RUN_OPTIONS = (
 """Options of a run of an agent or a graph."""
 
 
-class LoopRunnable(Runnable[Input, Output]):
+class LoopRunnable(Runnable[Input, Output, Any]):
     """A runnable whose runs are loops: `invoke` returns the last state, `stream` yields views of the run."""
 
     @abstractmethod

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from foldline.language_models.call.request import ChatRequest
 from foldline.providers._completions import decode, encode
 from foldline.providers._completions.host import Host
+from foldline.providers._endpoint import TimeoutOption
 from foldline.providers._http import HttpChatModel
-from foldline.providers._keys import SecretKey, chosen_key, missing_key
+from foldline.providers._keys import Key, SecretKey, chosen_key, missing_key
 from foldline.providers._readable import Path
 from foldline.providers._wire import WireDecoder
 
@@ -80,6 +81,14 @@ class CompletionsModel(HttpChatModel):
     """Whether to request the usage of streams."""
     extra_body: dict[str, Any] | None = None
     """Parameters that are added to the body last and override all others."""
+
+    if TYPE_CHECKING:  # other names of the fields, for type checkers
+        model_name: str = ""
+        openai_api_key: Key = None
+        openai_api_base: str | None = None
+        max_completion_tokens: int | None = None
+        request_timeout: TimeoutOption = None
+        stop_sequences: list[str] | str | None = None
 
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     block_paths: ClassVar[tuple[Path, ...]] = (

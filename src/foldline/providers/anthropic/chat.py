@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import model_validator
 
@@ -13,9 +13,9 @@ from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
 from foldline.providers import _wire
 from foldline.providers._counting import Counting
-from foldline.providers._endpoint import Body
+from foldline.providers._endpoint import Body, TimeoutOption
 from foldline.providers._http import HttpChatModel
-from foldline.providers._keys import key_from_env
+from foldline.providers._keys import Key, key_from_env
 from foldline.providers._readable import Path
 from foldline.providers._wire import Failure, WireDecoder
 from foldline.providers.anthropic import decode, encode, errors, profiles, wire
@@ -113,6 +113,15 @@ class ChatAnthropic(Counting, HttpChatModel):
     provider_name: ClassVar[str] = PROVIDER
     key_variables: ClassVar[Sequence[str]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
+    if TYPE_CHECKING:  # other names of the fields, for type checkers
+        model_name: str = ""
+        anthropic_api_key: Key = None
+        anthropic_api_url: str | None = None
+        max_tokens_to_sample: int | None = None
+        default_request_timeout: TimeoutOption = None
+        request_timeout: TimeoutOption = None
+        stop_sequences: list[str] | str | None = None
+
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     block_paths: ClassVar[tuple[Path, ...]] = (("content",),)
     sent_fields: ClassVar[tuple[str, ...]] = SENT_FIELDS

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
 from foldline.providers._counting import Counting
-from foldline.providers._endpoint import Body
+from foldline.providers._endpoint import Body, TimeoutOption
 from foldline.providers._readable import Path
 from foldline.providers._reading import Reading
 from foldline.providers._wire import WireDecoder
@@ -102,6 +102,12 @@ class ChatBedrockConverse(AwsChatModel, Counting):
 
     stream_type: ClassVar[str] = STREAM_TYPE
     provider_name: ClassVar[str] = PROVIDER
+    if TYPE_CHECKING:  # other names of the fields, for type checkers
+        stop_sequences: list[str] | str | None = None
+        guardrails: dict[str, Any] | None = None
+        base_model_id: str | None = None
+        request_timeout: TimeoutOption = None
+
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     block_paths: ClassVar[tuple[Path, ...]] = (("output", "message", "content"),)
     sent_fields: ClassVar[tuple[str, ...]] = SENT_FIELDS

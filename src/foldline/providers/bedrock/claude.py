@@ -9,7 +9,7 @@ import os
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from foldline.exceptions import ModelError
 from foldline.language_models.call.request import ChatRequest
@@ -81,6 +81,9 @@ class ChatAnthropicBedrock(VendorModel, CloudClaude):
 
     stream_type: ClassVar[str] = STREAM_TYPE
     provider_name: ClassVar[str] = "anthropic_bedrock"
+    if TYPE_CHECKING:  # other names of the fields, for type checkers
+        base_model_id: str | None = None
+
     aliases: ClassVar[Mapping[str, str]] = {**ALIASES, "base_model_id": "base_model"}
     error_table: ClassVar[Mapping[str, type[ModelError]]] = CLAUDE_ERRORS
     counted_field: ClassVar[str] = "inputTokens"

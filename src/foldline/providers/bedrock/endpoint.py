@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from time import time
-from typing import Annotated, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, SecretStr, model_validator
 
@@ -15,7 +15,7 @@ from foldline.exceptions import ModelAuthenticationError, ModelError, UsageError
 from foldline.language_models.call.request import ChatRequest
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._http import HttpChatModel
-from foldline.providers._keys import SecretKey, chosen_key, hide_secrets
+from foldline.providers._keys import Key, SecretKey, chosen_key, hide_secrets
 from foldline.providers._wire import Failure, request_id, retry_after
 from foldline.providers.bedrock import credentials as sources
 from foldline.providers.bedrock.errors import ERRORS, read_error
@@ -290,6 +290,15 @@ class AwsEndpoint(Endpoint):
 
 class AwsChatModel(AwsEndpoint, HttpChatModel):
     """The base of all chat models on AWS: they load the region first and use AWS's keys, never the vendor's."""
+
+    if TYPE_CHECKING:  # other names of the fields, for type checkers
+        model_id: str = ""
+        model_name: str = ""
+        endpoint_url: str | None = None
+        region: str | None = None
+        bedrock_api_key: Key = None
+        aws_bearer_token_bedrock: Key = None
+        credentials_profile_name: str | None = None
 
     async def _http_request(self, request: ChatRequest, io: IO) -> Request:
         await self._preload_region(io)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from foldline._io import IO
 from foldline.exceptions import ModelError, UsageError
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
 from foldline.providers._counting import Counting
-from foldline.providers._endpoint import Body
+from foldline.providers._endpoint import Body, TimeoutOption
 from foldline.providers._http import HttpChatModel
+from foldline.providers._keys import Key
 from foldline.providers._readable import Path
 from foldline.providers._wire import Failure, WireDecoder
 from foldline.providers.google import decode, encode, errors, profiles
@@ -109,6 +110,20 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
     batches: ClassVar[str] = "foldline.providers.google.batches:GoogleBatches"
     provider_name: ClassVar[str] = PROVIDER
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
+    if TYPE_CHECKING:  # other names of the fields, for type checkers
+        model_name: str = ""
+        google_api_key: Key = None
+        access_token: Key = None
+        project_id: str | None = None
+        region: str | None = None
+        api_endpoint: str | None = None
+        additional_headers: dict[str, str] = {}
+        max_output_tokens: int | None = None
+        request_timeout: TimeoutOption = None
+        stop_sequences: list[str] | str | None = None
+        candidate_count: int | None = None
+        modalities: list[str] | None = None
+
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     block_paths: ClassVar[tuple[Path, ...]] = (("candidates", 0, "content", "parts"),)
     sent_fields: ClassVar[tuple[str, ...]] = SENT_FIELDS

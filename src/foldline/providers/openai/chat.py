@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import model_validator
 
@@ -116,6 +116,9 @@ class ChatOpenAI(CompletionsModel):
     """How long prompts stay cached: "in_memory" or "24h"."""
     safety_identifier: str | None = None
     """A stable id of the end user, hashed, for OpenAI's abuse checks."""
+
+    if TYPE_CHECKING:  # other names of the fields, for type checkers
+        openai_organization: str | None = None
 
     batches: ClassVar[str] = "foldline.providers.openai.batches:OpenAIBatches"
     key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)

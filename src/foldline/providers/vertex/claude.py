@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
 from foldline._io import IO
 from foldline.exceptions import ModelError, UsageError
 from foldline.language_models.call.request import ChatRequest
 from foldline.providers._endpoint import Body
+from foldline.providers._keys import Key
 from foldline.providers._wire import Failure
 from foldline.providers.anthropic import chat as anthropic_chat
 from foldline.providers.anthropic import errors as anthropic_errors
@@ -61,6 +62,15 @@ class ChatAnthropicVertex(GoogleEndpoint, CloudClaude):
         **anthropic_errors.ERRORS,
         **google_errors.ERRORS,
     }
+    if TYPE_CHECKING:  # other names of the fields, for type checkers
+        google_api_key: Key = None
+        access_token: Key = None
+        project_id: str | None = None
+        region: str | None = None
+        api_endpoint: str | None = None
+        additional_headers: dict[str, str] = {}
+        max_output_tokens: int | None = None
+
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     api_version: ClassVar[str] = "vertex-2023-10-16"
 
