@@ -66,9 +66,9 @@ class ClassDoc(str):
 
     def expandtabs(self, tabsize: SupportsIndex = 8) -> str:
         """Return the text with that of the fields."""
-        from foldline.utils.class_doc import class_doc  # noqa: PLC0415  for `help()` and `?`
-
-        return class_doc(self.owner, super().expandtabs(tabsize))
+        reader = import_module("foldline.utils.class_doc")
+        text: str = reader.class_doc(self.owner, super().expandtabs(tabsize))
+        return text
 
 
 def describe_fields(cls: type) -> None:
