@@ -14,6 +14,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from foldline import _config
+from foldline.utils import suggest
+
 PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
 MARK = "## Common mistakes and their messages\n"
 """The heading of the generated part of the page."""
@@ -218,6 +221,8 @@ def run(snippet: str) -> tuple[str, str]:
     """Return the class of what a mistake raises or warns of, and its words; nothing where it is accepted."""
     space: dict[str, Any] = {}
     before, environment = Path.cwd(), dict(os.environ)
+    _config._warn_misspelt.cache_clear()  # another test may have made the same mistake
+    suggest.checked_names.clear()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         os.chdir(surroundings())

@@ -7,21 +7,29 @@ import pkgutil
 import pydoc
 import subprocess
 import sys
-from types import ModuleType
+from contextlib import suppress
+from dataclasses import is_dataclass
+from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 import foldline
+from foldline.agents.middleware import SummarizationMiddleware
 from foldline.documents import Document
-from foldline.language_models import FakeListChatModel
+from foldline.graph import RetryPolicy
+from foldline.language_models import FakeListChatModel, FileResolver
 from foldline.load import dumps, loads
 from foldline.messages import AIMessage, ChatMessage, HumanMessage, ToolMessage
 from foldline.outputs.agent import AgentActionMessageLog
 from foldline.prompts import ChatPromptTemplate, HumanMessagePromptTemplate
 from foldline.providers.openai import AzureOpenAIEmbeddings, ChatOpenAI, OpenAIEmbeddings
+from foldline.retrievers import BM25Retriever
 from foldline.runnables import RunnableConfig
+from foldline.tracers import LangChainTracer
+from foldline.utils.class_doc import field_docs
 
 
 def public_packages() -> list[ModuleType]:
@@ -65,14 +73,15 @@ def test_every_public_class_says_in_a_line_what_it_is():
     assert without == []
 
 
-SHOWN = [package for package in PACKAGES if hasattr(package, "__path__")]
-
-
-@pytest.mark.parametrize("package", SHOWN, ids=lambda package: package.__name__)
-def test_dir_of_a_package_has_public_names_only(package: ModuleType):
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_dir_of_a_public_module_has_public_names_only(package: ModuleType):
     names = dir(package)
 
-    assert {"TYPE_CHECKING", "annotations", "lazy_exports", "Any"}.isdisjoint(names)
+    if not hasattr(package, "__path__"):
+        assert names == sorted(package.__all__)
+    assert {"TYPE_CHECKING", "annotations", "lazy_exports", "Any", "UsageError"}.isdisjoint(
+        set(names) - set(package.__all__)
+    )
     assert set(package.__all__) <= set(names)
     assert all(
         name in package.__all__ for name in names if name.startswith("_") and name != "__version__"
@@ -109,6 +118,59 @@ def test_a_required_field_that_the_constructor_does_not_fill_in_is_shown():
     assert "role" in inspect.signature(ChatMessage).parameters
     assert "message_log" in inspect.signature(AgentActionMessageLog).parameters
     assert "input_variables" not in inspect.signature(ChatPromptTemplate).parameters
+
+
+def signatures(value: Any) -> dict[str, str]:
+    """The signature of a public name and those of the public methods that its class defines."""
+    functions = {"": value}
+    if isinstance(value, type):
+        for name, member in vars(value).items():
+            if isinstance(member, classmethod | staticmethod | FunctionType) and name[0] != "_":
+                functions[f".{name}"] = getattr(value, name)
+    shown = {}
+    for name, function in functions.items():
+        with suppress(TypeError, ValueError):  # a TypedDict, an exception without `__init__`
+            shown[name] = str(inspect.signature(function))
+    return shown
+
+
+def test_no_signature_shows_an_address():
+    wrong = {
+        path + name: shown
+        for value, path in PUBLIC.items()
+        for name, shown in signatures(value).items()
+        if " at 0x" in shown
+    }
+
+    assert wrong == {}
+
+
+def test_a_function_that_is_a_default_is_shown_by_name_and_can_be_called():
+    retry_on = inspect.signature(RetryPolicy).parameters["retry_on"]
+    preprocess = inspect.signature(BM25Retriever).parameters["preprocess_func"]
+
+    assert repr(retry_on.default) == "default_retry_on"
+    assert retry_on.default(ConnectionError()) is True
+    assert preprocess.default("A cat") == ["a", "cat"]
+    assert "token_counter" in inspect.signature(SummarizationMiddleware).parameters
+
+
+STARTS_A_CLIENT = {LangChainTracer}
+
+
+def test_what_can_be_made_without_arguments_shows_no_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shown = {}
+    for value in set(OURS) & set(CLASSES) - STARTS_A_CLIENT:
+        with suppress(Exception):  # it needs arguments, a key or an extra
+            shown[PUBLIC[value]] = repr(value())
+
+    assert len(shown) > 150
+    wrong = {path: text for path, text in shown.items() if " at 0x" in text}
+    assert {path for path in wrong if not path.endswith("ManagerMixin")} == set()
 
 
 PROGRAM = """\
@@ -184,6 +246,84 @@ def test_what_moved_to_a_public_module_is_written_and_read_as_before():
 
     assert '"foldline", "prompts", "HumanMessagePromptTemplate"' in text
     assert loads(text) == prompt
+
+
+WITH_FIELDS = [
+    value
+    for value in CLASSES
+    if value in OURS and (issubclass(value, BaseModel) or is_dataclass(value))
+]
+
+
+def test_help_shows_the_docstrings_of_fields():
+    text = pydoc.plain(pydoc.render_doc(AIMessage))
+
+    assert "finish_reason: Why the model stopped" in text
+    assert "status = 'complete': Whether the model finished" in text
+    assert "name: The name of the speaker" in text  # of a base class
+    assert "temperature: How random the answer is" in (inspect.getdoc(ChatOpenAI) or "")
+    assert "inline_urls = False: Fetch every URL" in (inspect.getdoc(FileResolver) or "")
+
+
+def test_every_docstring_of_a_field_reaches_help():
+    described = {value: field_docs(value) for value in WITH_FIELDS}
+    silent = {
+        PUBLIC[value]: name
+        for value, docs in described.items()
+        for name, doc in docs.items()
+        if doc not in (inspect.getdoc(value) or "")
+        and value.__module__.count(".") > 1  # not of a module without a front door
+    }
+
+    assert silent == {}
+    assert sum(map(len, described.values())) > 3000
+
+
+def test_the_docstrings_of_fields_stay_out_of_json_schemas_and_of_doc():
+    assert "Fields:" not in (AIMessage.__doc__ or "")
+    assert "Fields:" not in str(AIMessage.model_json_schema())
+    assert "Fields:" not in str(ChatPromptTemplate.model_json_schema())
+    assert AIMessage.model_json_schema()["description"].startswith("A message from the model.")
+
+
+def test_the_source_of_a_class_is_not_read_before_help():
+    program = """
+from foldline.messages import AIMessage
+from foldline.providers.openai import ChatOpenAI
+from foldline.utils.class_doc import _docs_of_file
+
+AIMessage("hi"), ChatOpenAI(model="m", api_key="k"), AIMessage.__doc__
+print(_docs_of_file.cache_info().currsize)
+help(AIMessage)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.startswith("0\n")
+    assert "finish_reason: Why the model stopped" in done.stdout
+
+
+def test_a_class_of_a_program_keeps_its_docstring():
+    class Note(AIMessage):
+        """A note."""
+
+        place: str = ""
+        """Where it was written."""
+
+    assert inspect.getdoc(Note) == "A note."
+
+
+def test_every_public_class_can_be_pickled_and_its_source_found():
+    """`__module__` is the public module that defines a class.
+
+    Pydantic and `typing.get_type_hints` look there for the names in annotations, and `inspect` for the source:
+    the package, which exports lazily, has neither.
+    """
+    classes = [value for value in CLASSES if value in OURS]
+
+    assert [value for value in classes if pickle.loads(pickle.dumps(value)) is not value] == []
+    assert "class HumanMessage" in inspect.getsource(HumanMessage)
 
 
 def test_secrets_stay_out_of_signatures_and_help(monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,4 @@
-"""A traceback ends where the program called foldline; causes, the program's own frames and debuggers stay whole."""
+"""A traceback ends where the program called foldline; the program's own frames stay, and debuggers work."""
 
 import asyncio
 import io
@@ -7,6 +7,7 @@ import pdb
 import subprocess
 import sys
 import traceback
+import warnings
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,13 @@ import pytest
 
 import foldline
 from foldline._traceback import closing, cut_traceback
-from foldline.exceptions import ModelError, UsageError
+from foldline.exceptions import FoldlineError, ModelError, UsageError
 from foldline.language_models import FakeListChatModel
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
 from foldline.runnables import Runnable, RunnableLambda, RunnableParallel
 from foldline.tracers.run_collector import RunCollectorCallbackHandler
+from tests import mistakes
 
 HOME = str(Path(foldline.__file__).parent)
 PROGRAM = """\
@@ -77,6 +79,60 @@ def test_a_missing_key_prints_at_most_twelve_lines(tmp_path: Path, call: str):
     assert len(lines) <= 12, "\n".join(lines)
     assert "set the environment variable OPENAI_API_KEY" in lines[-1]
     assert any("app.py" in line for line in lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "call",
+    [
+        'model.with_structured_output({"a": 1})',
+        "model.bind_tools([3])",
+        '__import__("foldline").init_chat_model("opnai:gpt-5")',
+        '__import__("foldline").create_agent("opnai:gpt-5")',
+        'model.invoke("hi", {"callbacks": "print"})',
+        'ChatOpenAI(model="m", api_key="k", base_url="http://127.0.0.1:9/v1", max_retries=0).invoke("hi")',
+    ],
+)
+def test_other_mistakes_and_their_causes_print_at_most_twelve_lines(tmp_path: Path, call: str):
+    lines = printed_lines(tmp_path, call)
+
+    assert len(lines) <= 12, "\n".join(lines)
+    assert "foldline.exceptions." in lines[-1]
+    assert len(printed_lines(tmp_path, call, FOLDLINE_DEBUG="1")) > len(lines)
+
+
+def test_what_foldline_explains_prints_at_most_twelve_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in [name for name in os.environ if mistakes.KEYS.search(name)]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.chdir(mistakes.surroundings())
+    space: dict[str, Any] = {}
+    exec(mistakes.SETUP, space)
+    lines: dict[str, list[str]] = {}
+    for number, snippet in enumerate(s for part in mistakes.MISTAKES.values() for s in part):
+        program = tmp_path / f"app{number}.py"
+        program.write_text(snippet)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                exec(compile(snippet, program, "exec"), space)
+        except FoldlineError as error:
+            entries = error.__traceback__
+            assert entries is not None
+            shown = traceback.format_exception(error.with_traceback(entries.tb_next))
+            lines[snippet] = "".join(shown).splitlines()
+        except Exception:  # noqa: BLE001  Python's and Pydantic's own errors have their own form
+            continue
+
+    assert len(lines) > 60
+    for snippet in [snippet for snippet in lines if snippet.startswith("loads(")]:
+        del lines[snippet]  # `load` reads nothing of the environment, not even FOLDLINE_DEBUG
+    lines.pop('PyPDFLoader("bad.pdf").load()', None)  # frames of another library stay
+    multiline = 'PydanticOutputParser(pydantic_object=Person).parse(\'{"name": "Ada"}\')'
+    assert len(lines.pop(multiline)) <= 18  # Pydantic's sentence, of four lines, is there twice
+    assert {snippet: shown for snippet, shown in lines.items() if len(shown) > 12} == {}
 
 
 def test_foldline_debug_shows_every_frame(tmp_path: Path):
@@ -153,6 +209,22 @@ def test_what_may_be_a_defect_of_foldline_keeps_every_frame():
         RunnableParallel.model_construct(steps__=None).invoke("hi")
 
     assert any(frame.startswith("foldline._") for frame in frames(excinfo.value))
+
+
+def test_an_error_that_foldline_answered_with_its_own_keeps_no_frame_of_foldline():
+    chain = RunnableLambda(mine) | StrOutputParser()
+    with pytest.raises(KeyError) as caught:
+        chain.invoke("hi")
+    cause = RunnableParallel.model_construct(steps__=None)
+    with pytest.raises(TypeError) as defect:
+        cause.invoke("hi")
+    known, unknown = UsageError("known"), KeyError("unknown")
+    known.__cause__, unknown.__cause__ = caught.value, defect.value
+
+    cut_traceback(unknown)
+    assert any(frame.startswith("foldline._") for frame in frames(defect.value))
+    cut_traceback(known)
+    assert frames(caught.value)[-1] == "mine"
 
 
 def test_the_context_of_an_error_and_a_loop_of_causes_survive():

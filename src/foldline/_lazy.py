@@ -10,10 +10,12 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import TypeAlias
+from typing import SupportsIndex, TypeAlias
 
 Loader: TypeAlias = Callable[[str], object]
 """A module's `__getattr__`."""
+FIELDS = frozenset({"__dataclass_fields__", "__pydantic_fields__"})
+"""Attributes of a class that has fields."""
 
 
 def lazy_exports(module: str, homes: Mapping[str, str]) -> Loader:
@@ -26,6 +28,8 @@ def lazy_exports(module: str, homes: Mapping[str, str]) -> Loader:
     def load(name: str) -> object:
         if (home := home_of.get(name)) is not None:
             value: object = getattr(import_module(home, package.__package__), name)
+            if isinstance(value, type) and not FIELDS.isdisjoint(value.__dict__):
+                describe_fields(value)
         elif (
             "__path__" in package.__dict__ and name[0] != "_" and _module_exists(f"{module}.{name}")
         ):
@@ -49,6 +53,31 @@ def publish(module: str, *values: object) -> None:
     """Set the public module of classes and functions that are defined in a private one."""
     for value in values:
         value.__module__ = module
+
+
+class ClassDoc(str):
+    """The docstring of a class; `help()` and `?` show those of its fields too.
+
+    Both call `inspect.cleandoc`, which begins with `expandtabs`: only then the source of the class is read.
+    """
+
+    __slots__ = ("owner",)
+    owner: type
+
+    def expandtabs(self, tabsize: SupportsIndex = 8) -> str:
+        """Return the text with that of the fields."""
+        reader = import_module("foldline.utils.class_doc")
+        text: str = reader.class_doc(self.owner, super().expandtabs(tabsize))
+        return text
+
+
+def describe_fields(cls: type) -> None:
+    """Let `help()` and `?` show the docstrings of the fields of a class of foldline."""
+    text = cls.__dict__.get("__doc__")
+    if cls.__module__.startswith("foldline.") and not isinstance(text, ClassDoc):
+        doc = ClassDoc(text or "")
+        doc.owner = cls
+        type.__setattr__(cls, "__doc__", doc)
 
 
 def _module_exists(module: str) -> bool:

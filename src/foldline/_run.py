@@ -6,6 +6,7 @@ attributes: no UUID is made, no dict is copied, and `child()` returns the run it
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import Token
@@ -23,6 +24,7 @@ from foldline._config import (
     var_child_runnable_config,
 )
 from foldline._io import ASYNC, BLOCKING, IO, stopped_by
+from foldline._traceback import cut_traceback
 from foldline.callbacks import hooks
 from foldline.callbacks.base import BaseCallbackHandler, Callbacks, Metadata
 from foldline.callbacks.dispatch import dispatch_now
@@ -111,7 +113,11 @@ class Run:
             return cls(
                 io, NO_CONFIG, _configure_manager(io, NO_CONFIG) if _has_hooks() else None, kwargs
             )
-        call_config = _overlay(inherited, config)
+        try:
+            call_config = _overlay(inherited, config)
+        except Exception as error:
+            cut_traceback(error)
+            raise
         run = cls(io, call_config, _configure_manager(io, call_config), kwargs)
         if inherited is not None:
             run.origin = (inherited, config or NO_CONFIG)
@@ -300,6 +306,8 @@ class Run:
 
     async def end_stream(self, output: object, **kwargs: object) -> None:
         """Dispatch the end of a stream that its reader closed, or the error of a parallel stream that closed it."""
+        if sys.is_finalizing():  # handlers cannot import anything at the exit of Python
+            return
         if (error := stopped_by()) is None:
             await self.dispatch("on_chain_end", output, **kwargs)
         else:
@@ -315,7 +323,7 @@ def _noop(cls: type[BaseRunManager]) -> BaseRunManager:
 def _check_keywords(kwargs: dict[str, Any]) -> None:
     """Warn of a keyword that looks like a misspelt parameter of every call."""
     for name in kwargs:
-        warn_of_typo("a call", name, CALL_KEYWORDS, "is passed on as it is")
+        warn_of_typo("a call", name, CALL_KEYWORDS, "it is passed on as given")
 
 
 def _overlay(inherited: RunnableConfig | None, config: RunnableConfig | None) -> RunnableConfig:

@@ -46,7 +46,7 @@ class SSEDecoder:
         "error",
     )
 
-    def __init__(self, max_line: int = 1 << 20, max_event: int = 8 << 20) -> None:
+    def __init__(self, max_line: int = 32 << 20, max_event: int = 32 << 20) -> None:
         self._max_line = max_line
         self._max_event = max_event
         self._line: list[bytes] = []  # slices of the incomplete line

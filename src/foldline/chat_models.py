@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, overload
 
+from foldline._traceback import entry_point
 from foldline.exceptions import UsageError
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.call.request import CALL_OPTIONS, ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
+from foldline.language_models.structured.output import STRUCTURED_OPTIONS, OutputSchema
 from foldline.language_models.structured.parser import RawAndParsed, Schema
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.providers import ADVICE, find_provider, provider_names
+from foldline.runnables._forward import check_options
 from foldline.runnables.base import Runnable
 from foldline.runnables.configurable import DynamicRunnable, _MethodResult
 from foldline.runnables.utils import ConfigurableFieldSpec
 from foldline.utils.strings import suggestion
 
 __all__ = ["BaseChatModel", "ConfigurableChatModel", "init_chat_model"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 PROVIDER_PREFIXES: Final[tuple[tuple[str, str], ...]] = (
     ("gpt-", "openai"),
@@ -79,6 +87,7 @@ def init_chat_model(
     config_prefix: str | None = None,
     **kwargs: object,
 ) -> ConfigurableChatModel: ...
+@entry_point
 def init_chat_model(
     model: str | None = None,
     *,
@@ -138,9 +147,11 @@ def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
     for beginning, guess in PROVIDER_PREFIXES:
         if lower.startswith(beginning):
             return model, guess
-    hint = suggestion(head, provider_names()) if colon else ""
+    separated = model.partition("/") if not colon else (head, colon, model_name)
+    hint = suggestion(separated[0], provider_names()) if separated[1] else ""
+    name = separated[2] if hint else model_name or model
     raise UsageError(
-        f"whose model is {model!r}?{hint} Write 'provider:{model_name or model}' or pass model_provider=..., "
+        f"whose model is {model!r}?{hint} Write 'provider:{name}' or pass model_provider=..., "
         f"with one of: {', '.join(provider_names())}"
     )
 
@@ -196,6 +207,12 @@ class ConfigurableChatModel(DynamicRunnable[Any, AIMessage, AIMessageChunk]):
             configured = {name: value for name, value in configured.items() if name in parameters}
         return (_from_settings({**settings, **configured}) if configured else self.default), values
 
+    def _option_names(self) -> Iterable[str]:
+        return CALL_OPTIONS
+
+    def _accepts_option(self, name: str) -> bool:
+        return name in CALL_OPTIONS
+
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
         """The fields that a config may set, if they were listed."""
@@ -206,10 +223,12 @@ class ConfigurableChatModel(DynamicRunnable[Any, AIMessage, AIMessageChunk]):
             for id, default in specs
         ]
 
+    @entry_point
     def bind_tools(
         self, tools: Sequence[Any], **kwargs: Any
     ) -> Runnable[Any, AIMessage, AIMessageChunk]:
         """Bind tools to the model that is chosen."""
+        check_options(self, kwargs, "validate")
         return _MethodResult(default=self, method="bind_tools", arguments=(tools,), options=kwargs)
 
     @overload
@@ -224,8 +243,12 @@ class ConfigurableChatModel(DynamicRunnable[Any, AIMessage, AIMessageChunk]):
     def with_structured_output(
         self, schema: Mapping[str, Any], **kwargs: Any
     ) -> Runnable[Any, dict[str, Any]]: ...
+    @entry_point
     def with_structured_output(self, schema: object, **kwargs: Any) -> Runnable[Any, Any]:
         """Return answers of the chosen model that fit a schema."""
+        if schema is not None:
+            OutputSchema(schema)  # raises now what would be raised when a model is chosen
+        check_options(self, kwargs, *STRUCTURED_OPTIONS)
         return _MethodResult(
             default=self, method="with_structured_output", arguments=(schema,), options=kwargs
         )

@@ -5,11 +5,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from foldline._traceback import entry_point
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
 from foldline.utils.strings import suggestion
 
 __all__ = ["init_embeddings"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 CLASSES = {
     "azure_openai": "foldline.providers.openai:AzureOpenAIEmbeddings",
@@ -23,6 +29,7 @@ CLASSES = {
 """Provider -> its embeddings class."""
 
 
+@entry_point
 def init_embeddings(model: str, *, provider: str | None = None, **kwargs: Any) -> Embeddings:
     """Return the embeddings of `provider:model`, or of a model and a provider.
 

@@ -99,6 +99,11 @@ __all__ = [
     "status_error_class",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 TimeoutPhase = Literal["connect", "first_byte", "idle", "total", "pool"]
 
 

@@ -9,6 +9,10 @@ from foldline.callbacks.hooks import EVERYWHERE
 __all__ = ["get_debug", "get_llm_cache", "get_verbose", "set_debug", "set_llm_cache", "set_verbose"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Settings:
     """Settings of the process, which a model or chain may override."""
 

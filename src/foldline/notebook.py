@@ -14,6 +14,10 @@ from foldline._display.show import NotebookView, html_of
 __all__ = ["load_ipython_extension", "show", "unload_ipython_extension"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def show(value: Value) -> NotebookView:
     """Return a view of a value for notebooks: messages, documents, tool calls, tokens, runs, an agent's result.
 

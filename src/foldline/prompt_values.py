@@ -22,6 +22,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class PromptValue(Serializable, ABC):
     """A formatted prompt, for any kind of model."""
 

@@ -24,6 +24,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Operator(str, Enum):  # noqa: UP042  str() must show the member, as LangChain's does
     """How filters are joined."""
 

@@ -21,6 +21,11 @@ from foldline.utils.data_places import sessions_file, traces_place
 
 __all__ = ["disable", "enable", "flush", "forget", "is_enabled", "prune"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _enabled: list[DatabaseTracer] = []
 
 

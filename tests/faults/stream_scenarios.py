@@ -71,7 +71,7 @@ def sse() -> Iterator[Scenario]:
         )  # fmt: skip
     payloads = {
         "words": "not json", "array": "[1, 2]", "number": "7", "text": '"text"', "cut": '{"a": [1,',
-        "trailing": "{} {}", "NaN": '{"a": NaN}', "Infinity": '{"a": -Infinity}',
+        "trailing": "{} {}",
         "deep": '{"a":' + "[" * 5000 + "]" * 5000 + "}", "true": "true",
     }  # fmt: skip
     for name, data in payloads.items():
@@ -80,6 +80,10 @@ def sse() -> Iterator[Scenario]:
             lambda w, data=data: stream_of([*opening(w), f"data: {data}\n\n".encode(), *w.pieces()[w.first_text():]]),
             (MalformedStreamError,), keeps=True,
         )  # fmt: skip
+    yield Scenario(
+        "F-Y19", "NaN beside the answer",
+        lambda w: stream_of([p.replace(b"data: {", b'data: {"odd": [NaN, -Infinity], ') for p in w.pieces()]),
+    )  # fmt: skip
 
 
 def after_the_end() -> Iterator[Scenario]:

@@ -12,7 +12,9 @@ from foldline.exceptions import MalformedStreamError, ModelError
 from foldline.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.anthropic.messages import encode_call_id as anthropic_id
+from foldline.providers.bedrock import ChatBedrockConverse
 from foldline.providers.bedrock.messages import encode_call_id as bedrock_id
+from foldline.providers.google import ChatGoogle
 from foldline.providers.openai import ChatOpenAI
 from foldline.providers.openai_compatible import ChatGroq
 from tests.servers.script import json_answer, sse_answer
@@ -216,3 +218,78 @@ def test_the_request_id_in_an_error_body_is_kept(call, fault_server, answer):
         list(call.stream(model, "?"))
 
     assert excinfo.value.request_id == "req_body"
+
+
+# -- arguments that come as an object, not as text (F-U04, F-Y19)
+
+
+def anthropic_call(args: Any) -> dict[str, Any]:
+    block = {"type": "tool_use", "id": "c1", "name": "look", "input": args}
+    return {"id": "m", "type": "message", "content": [block], "stop_reason": "tool_use"}
+
+
+def google_call(args: Any) -> dict[str, Any]:
+    parts = [{"functionCall": {"name": "look", "args": args}}]
+    return {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
+
+
+def bedrock_call(args: Any) -> dict[str, Any]:
+    block = {"toolUse": {"toolUseId": "c1", "name": "look", "input": args}}
+    message = {"role": "assistant", "content": [block]}
+    usage = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
+    return {"output": {"message": message}, "stopReason": "tool_use", "usage": usage}
+
+
+OBJECT_CALLS = {
+    "anthropic": ("/v1/messages", anthropic_call),
+    "google": ("/models/m:generateContent", google_call),
+    "bedrock": ("/model/m/converse", bedrock_call),
+}
+
+
+def object_model(server: Any, vendor: str) -> Any:
+    if vendor == "bedrock":
+        return ChatBedrockConverse(
+            model="m", endpoint_url=server.url, region_name="eu-central-1", max_retries=0,
+            aws_access_key_id="AKIAEXAMPLE", aws_secret_access_key="secret",
+        )  # fmt: skip
+    cls: Any = ChatAnthropic if vendor == "anthropic" else ChatGoogle
+    return cls(model="m", api_key="k", base_url=server.url, max_retries=0)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")], ids=str)
+@pytest.mark.parametrize("vendor", OBJECT_CALLS)
+def test_F_U04_a_number_that_is_none_makes_an_object_of_arguments_invalid(
+    call, fault_server, vendor, number
+):
+    path, body = OBJECT_CALLS[vendor]
+    fault_server.script(path, json_answer(body({"a": [1, {"b": number}]})))
+
+    answer = call.invoke(object_model(fault_server, vendor), "?")
+
+    assert answer.tool_calls == []
+    assert [tool_call["name"] for tool_call in answer.invalid_tool_calls] == ["look"]
+
+
+def test_F_Y19_a_streamed_object_of_arguments_with_nan_is_invalid_too(call, fault_server):
+    answer = sse_answer([google_call({"a": float("nan")})])
+    fault_server.script("/models/m:streamGenerateContent", answer)
+
+    chunks = call.stream(object_model(fault_server, "google"), "?")
+
+    message = reduce(operator.add, chunks)
+    assert (message.tool_calls, len(message.invalid_tool_calls)) == ([], 1)
+
+
+@pytest.mark.parametrize("index", [float("nan"), float("inf")], ids=str)
+def test_F_Y19_an_index_that_is_no_number_loses_no_text(call, fault_server, index):
+    choices: list[dict[str, Any]] = [
+        {"index": index, "delta": {"content": "a"}, "finish_reason": None},
+        {"index": index, "delta": {"content": "b"}, "finish_reason": "stop"},
+    ]
+    chunks = [
+        {"id": "x", "object": "chat.completion.chunk", "choices": [choice]} for choice in choices
+    ]
+    fault_server.script(PATH, sse_answer(chunks, done="[DONE]"))
+
+    assert "".join(chunk.text for chunk in call.stream(openai(fault_server), "?")) == "ab"

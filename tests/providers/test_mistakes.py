@@ -14,9 +14,9 @@ from foldline.chat_models import init_chat_model
 from foldline.exceptions import ModelAPIError, UsageError
 from foldline.language_models import FakeListChatModel
 from foldline.messages import AIMessage, AIMessageChunk
-from foldline.providers import _http
 from foldline.providers.openai import ChatOpenAI
 from foldline.transports import Request, _faults
+from foldline.utils import suggest
 from tests.servers.script import Answer
 
 
@@ -24,7 +24,7 @@ from tests.servers.script import Answer
 def unseen():
     """Let every warning be new."""
     _config._warn_misspelt.cache_clear()
-    _http._warn_misspelt.cache_clear()
+    suggest.checked_names.clear()
 
 
 def test_an_option_of_a_call_that_is_misspelt_is_warned_of():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import time
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from foldline.caches import InMemoryCache
 from foldline.callbacks import BaseCallbackHandler
 from foldline.exceptions import (
+    LimitExceededError,
     MalformedStreamError,
     ModelAuthenticationError,
     ModelError,
@@ -23,10 +25,12 @@ from foldline.exceptions import (
 from foldline.load import dumps, loads
 from foldline.messages import AIMessage, HumanMessage
 from foldline.prompts import PromptTemplate
+from foldline.providers._text_reading import TextReading
 from foldline.providers.anthropic import AnthropicLLM
 from foldline.providers.anthropic.text import encode_prompt
 from foldline.providers.ollama import OllamaLLM
 from foldline.providers.openai import OpenAI
+from foldline.transports import Limits
 from tests.providers.text_wires import (
     MESSAGE_EVENTS,
     OLLAMA_END,
@@ -266,6 +270,26 @@ def test_a_stream_may_be_cut_anywhere_between_bytes(call, fault_server, wire):
     make_answer = lines_answer if wire.kind is OllamaLLM else sse_answer
     fault_server.script(wire.path, make_answer(pieces))
     assert "".join(call.stream(wire.model(fault_server), "Hi")) == "Hello, world"
+
+
+def test_F_S09_a_long_json_line_takes_time_in_proportion():
+    model = OllamaLLM(model="m")
+    limits = Limits()
+    decoder = model._decoder()
+    reading = TextReading(decoder, model._parse, model._malformed, limits, by_line=True)
+    line = json.dumps(ollama_line("x" * (16 << 20))).encode() + b"\n"
+
+    began = time.process_time()
+    pieces = [
+        piece
+        for start in range(0, len(line), 8192)
+        for piece in reading.feed(line[start : start + 8192])
+    ]
+
+    assert [len(piece.text) for piece in pieces] == [16 << 20]
+    assert time.process_time() - began < 1.5
+    reading.feed(b"x" * (limits.sse_event + 1))
+    assert isinstance(reading.fault, LimitExceededError)
 
 
 def test_leaving_a_stream_frees_the_connection(fault_server, wire):

@@ -96,6 +96,10 @@ def test_a_moment_may_be_told_in_milliseconds() -> None:
         {"x-ratelimit-remaining-requests": "5"},
         {"x-ratelimit-remaining-requests": "many", "x-ratelimit-reset-requests": "1s"},
         {"x-ratelimit-remaining-requests": "5", "x-ratelimit-reset-requests": "soon"},
+        {
+            "x-ratelimit-remaining-requests": "5",
+            "x-ratelimit-reset-requests": "0001-01-01T00:00:00",
+        },
         {"x-ratelimit-remaining-requests": "-1", "x-ratelimit-reset-requests": "1s"},
         {"x-ratelimit-remaining-requests": "nan", "x-ratelimit-reset-requests": "1s"},
         {"x-ratelimit-remaining-requests": "inf", "x-ratelimit-reset-requests": "1s"},

@@ -82,6 +82,7 @@ SINKS = {
     scan.opens_a_file: {
         "agents/middleware/file_search.py::FilesystemFileSearchMiddleware._by_reading": "files below root_path",
         "text_splitters/html.py::HTMLHeaderTextSplitter.split_text_from_file": "the file that the program names",
+        "utils/class_doc.py::_docs_of_file": "the source of a class, for `help()`",
         "agents/loop.py::Loop.open": "begins a run; no file",
         "graph/loop.py::GraphLoop.open": "begins a run; no file",
         "workflows/run_loop.py::RunLoop.events": "begins a run; no file",

@@ -127,8 +127,10 @@ class _Handler(BaseHTTPRequestHandler):
         )
         assert claims["iss"] == EMAIL
         assert "https://www.googleapis.com/auth/cloud-platform" in claims["scope"]
-        if stub.token_status != 200:
-            self._send(stub.token_status, json.dumps(stub.token_body).encode())
+        if stub.token_status != 200 or stub.token_body is not None:
+            body = stub.token_body
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self._send(stub.token_status, data)
             return
         token = f"ya29.stub-token-{len(stub.tokens) + 1}"
         stub.tokens.append(token)

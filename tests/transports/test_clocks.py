@@ -8,8 +8,8 @@ from contextlib import aclosing
 
 import pytest
 
-from foldline.exceptions import ModelTimeoutError, UsageError
-from foldline.transports import NativeTransport, Request, Timeouts
+from foldline.exceptions import LimitExceededError, ModelTimeoutError, UsageError
+from foldline.transports import Limits, NativeTransport, Request, Timeouts
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import Caller
 
@@ -41,6 +41,60 @@ def test_F_T08_pings_do_not_restart_the_clock_of_progress(
     assert excinfo.value.phase == "idle"
     assert 0.25 < time.monotonic() - start < 1.5
     assert b": ping" in b"".join(came)
+
+
+@pytest.mark.parametrize("is_head", [False, True], ids=["body", "1xx heads"])
+def test_F_T09_a_flood_does_not_outrun_the_deadline(
+    live_caller: Caller, fault_server: FaultServer, is_head: bool
+) -> None:
+    head = b"HTTP/1.1 103 Early Hints\r\nx: y\r\n\r\n"
+    flood = ("repeat", [50_000, 0, (head if is_head else b": ping\n\n") * 8000])
+    answer = Answer([flood], framing="raw" if is_head else "chunked")
+    url = fault_server.script("/a", answer)
+
+    async def body() -> None:
+        request = Request(url=url, timeouts=Timeouts(first_byte=0.4, total=0.4, idle=30))
+        async with (
+            live_caller.open(request) as response,
+            aclosing(response.chunks()) as chunks,
+        ):
+            async for _ in chunks:
+                assert time.monotonic() - began < 3, "the deadline has passed long ago"
+
+    async def limited() -> None:
+        if live_caller.blocking:
+            await body()
+        else:
+            await asyncio.wait_for(body(), 5)
+
+    began = time.monotonic()
+    with pytest.raises(ModelTimeoutError) as caught:
+        live_caller.run(limited())
+    assert caught.value.phase in ("total", "first_byte")
+
+
+def test_F_T08_a_flood_of_pings_ends_at_the_limit(
+    live_caller: Caller, fault_server: FaultServer
+) -> None:
+    flood = ("repeat", [1_000, 0, b": ping\n\n" * 8000])
+    url = fault_server.script("/a", Answer([b"data: 1\n\n", flood], framing="chunked"))
+    size = 0
+
+    async def body() -> None:
+        nonlocal size
+        request = Request(url=url, timeouts=Timeouts(idle=30), limits=Limits(message=1 << 20))
+        async with (
+            live_caller.open(request) as response,
+            aclosing(response.chunks(progress_only=True)) as chunks,
+        ):
+            async for chunk in chunks:
+                size += len(chunk)
+                if size < 3 << 20:
+                    response.progress()
+
+    with pytest.raises(LimitExceededError, match="message"):
+        live_caller.run(body())
+    assert 3 << 20 < size < 5 << 20
 
 
 def test_progress_keeps_a_slow_stream_alive(live_caller: Caller, fault_server: FaultServer) -> None:

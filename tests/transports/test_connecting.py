@@ -16,7 +16,7 @@ from foldline.exceptions import ModelConnectionError, ModelTimeoutError
 from foldline.transports import HttpOptions, NativeTransport, Request, Timeouts, Transport
 from foldline.transports._connect import interleave
 from tests.servers import Answer, FaultServer
-from tests.transports.conftest import Caller
+from tests.transports.conftest import LIVE, Caller
 
 pytestmark = pytest.mark.timing
 
@@ -162,6 +162,66 @@ def test_F_Y05_tls_is_inside_the_connect_limit(
     assert time.monotonic() - start < 1.3
 
 
+HANDSHAKES = ["native http https", "httpx http https", "httpx socks5 https", "httpx socks5 http"]
+"""The transport, the proxy, and what is asked for through it: where the proxy must say something first."""
+ROUTES = [
+    *HANDSHAKES,
+    "native http http",
+    "httpx http http",
+    "httpx https https",
+    "httpx https http",
+]
+
+
+@pytest.mark.parametrize("route", HANDSHAKES)
+def test_F_Y05_a_proxy_that_does_not_answer_is_inside_the_connect_limit(
+    blocking: bool, route: str
+) -> None:
+    kind, proxy, target = route.split()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"{proxy}://u:p@127.0.0.1:{silent.getsockname()[1]}"
+        transport = LIVE[kind](HttpOptions(proxy=address))
+        began = time.monotonic()
+        _, error = Caller(transport, blocking=blocking).stream(
+            f"{target}://api.example/", timeouts=Timeouts(connect=0.5, first_byte=5)
+        )
+        transport.close()
+    assert isinstance(error, ModelTimeoutError)
+    assert error.phase == "connect"
+    assert time.monotonic() - began < 1.5
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_F_Y05_a_slow_answer_through_a_proxy_is_not_slow_connecting(
+    blocking: bool, route: str, fault_server: FaultServer
+) -> None:
+    kind, proxy, target = route.split()
+    proxies = {
+        "http": fault_server.url,
+        "https": fault_server.https_url,
+        "socks5": fault_server.socks_url,
+    }
+    options = HttpOptions(proxy=proxies[proxy], ca=fault_server.ca_pem)
+    fault_server.script("/a", Answer([b"x", ("wait", 0.6), b"y"], before=[("wait", 0.6)]))
+    url = fault_server.https_url if target == "https" else fault_server.url
+    transport = LIVE[kind](options)
+    limits = Timeouts(connect=0.5, first_byte=5)
+
+    async def ask_twice() -> list[bytes]:  # the second on a kept connection
+        bodies = []
+        for _ in range(2):
+            request = Request(url=url + "/a", timeouts=limits)
+            async with transport.open(request, blocking=blocking) as response:
+                bodies.append(await response.read())
+        if blocking:
+            transport.close()
+        else:
+            await transport.aclose()
+        return bodies
+
+    assert Caller(transport, blocking=blocking).run(ask_twice()) == [b"xy", b"xy"]
+
+
 @pytest.mark.usefixtures("no_leaks")
 def test_F_Y05_at_most_eight_lookups_wait(
     blocking: bool, names: Callable[[str, Lookup], None], fault_server: FaultServer
@@ -227,11 +287,13 @@ def test_families_take_turns() -> None:
     assert order == ["::1", "127.0.0.1", "::2", "::3"]
 
 
+@pytest.mark.parametrize("is_proxied", [False, True], ids=["direct", "proxied"])
 @pytest.mark.parametrize("wire", ["http", "https"])
 def test_F_Y19_the_system_watches_idle_connections(
     live: Make,
     blocking: bool,
     wire: str,
+    is_proxied: bool,
     fault_server: FaultServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -248,6 +310,9 @@ def test_F_Y19_the_system_watches_idle_connections(
     monkeypatch.setattr(ssl.SSLSocket, "setsockopt", set_option, raising=False)
     caller = Caller(live(HttpOptions(ca=fault_server.ca_pem)), blocking=blocking)
     url = fault_server.https_url if wire == "https" else fault_server.url
+    if is_proxied:
+        options = HttpOptions(ca=fault_server.ca_pem, proxy=fault_server.url)
+        caller = Caller(live(options), blocking=blocking)
     assert caller.read(url + "/ok") == (200, b"ok")
     assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in options
     if hasattr(socket, "TCP_KEEPIDLE"):

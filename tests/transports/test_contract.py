@@ -202,6 +202,16 @@ def test_F_T11_a_coding_nobody_asked_for_is_malformed(
     assert isinstance(error, MalformedStreamError)
 
 
+def test_F_T11_a_flood_of_empty_gzip_members_is_stopped(
+    caller: Caller, fault_server: FaultServer
+) -> None:
+    body = gzip.compress(b"") * 5000 + gzip.compress(TEXT)
+    url = fault_server.script("/a", Answer(body, headers={"content-encoding": "gzip"}))
+    _, error = caller.stream(url)
+    assert isinstance(error, LimitExceededError)
+    assert "members" in str(error)
+
+
 def test_F_T11_a_gzip_bomb_is_stopped(caller: Caller, fault_server: FaultServer) -> None:
     url = fault_server.script("/a", gzip_answer(b"\0" * 20_000_000))
     pieces, error = caller.stream(url)

@@ -181,6 +181,10 @@ def test_F_H07_a_connection_is_not_kept_longer_than_the_server_promises(blocking
     assert connections == 2
 
 
+PAUSE = b"<pause>"
+"""Where a server waits between two pieces of its answer."""
+
+
 class RefuseEarly:
     """Reads a part of a request, answers, and closes at once, later, or never; reads no more of the body."""
 
@@ -201,7 +205,9 @@ class RefuseEarly:
             if self.tls is not None:
                 connection = self.tls.wrap_socket(connection, server_side=True)
             connection.recv(65536)
-            connection.sendall(self.answer)
+            for piece in self.answer.split(PAUSE):
+                connection.sendall(piece)
+                time.sleep(0.05)
             if self.ending == "never":
                 self.open.append(connection)
                 continue
@@ -227,6 +233,25 @@ def test_F_Y06_an_answer_before_the_end_of_the_body_is_read(
     assert server.connections == 3
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"HTTP/1.1 100 Continue\r\n\r\n" + PAUSE,
+        b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + PAUSE + b"HTTP/1.1 100 \r\n\r\n" + PAUSE,
+        b"",
+    ],
+    ids=["100", "103 and 100", "in pieces"],
+)
+def test_F_Y06_an_early_answer_may_come_in_pieces_and_after_interim_ones(
+    live: Make, blocking: bool, before: bytes
+) -> None:
+    refusal = REFUSAL % b"connection: close\r\n"
+    cut = refusal if before else refusal[:5] + PAUSE + refusal[5:11] + PAUSE + refusal[11:]
+    server = RefuseEarly("now", before + cut)
+    with serving(server) as url:
+        assert status_of(Caller(live(), blocking=blocking), url, b"x" * (10 << 20)) == 413
+
+
 @pytest.mark.parametrize("wire", ["http", "https"])
 def test_F_Y06_a_server_that_stops_reading_and_stays_is_answered(blocking: bool, wire: str) -> None:
     """The rest of the body is not written, and the connection carries no other request."""
@@ -246,6 +271,32 @@ def test_F_Y06_a_server_that_stops_reading_and_stays_is_answered(blocking: bool,
     assert server.connections == 2
     for connection in server.open:
         connection.close()
+
+
+def test_F_T09_interim_answers_while_a_body_is_written_do_not_outrun_the_clock(
+    live: Make, blocking: bool
+) -> None:
+    def flood(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        connection.recv(65536)
+        with suppress(OSError), connection:
+            ends = time.monotonic() + 4
+            while time.monotonic() < ends:
+                connection.sendall(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 3000)
+
+    async def body(url: str) -> None:
+        limits = Timeouts(first_byte=0.5)
+        async with transport.open(
+            Request(url=url, body=b"x" * (5 << 20), timeouts=limits), blocking=blocking
+        ):
+            pass
+
+    transport = live()
+    began = time.monotonic()
+    with serving(flood) as url, pytest.raises(ModelTimeoutError) as caught:
+        Caller(transport, blocking=blocking).run(body(url))
+    assert caught.value.phase == "first_byte"
+    assert time.monotonic() - began < 3
 
 
 def test_F_Y06_a_model_raises_the_status_and_sends_nothing_again(

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import enum
 import json
+import math
 import time
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -102,7 +103,14 @@ def test_strict_refuses_bytes_that_are_not_utf8_or_too_many():
     assert parse_strict('"äää"', max_bytes=8) == "äää"
 
 
-@pytest.mark.parametrize("text", ["[NaN]", "[" * 100_000, "nope", b"\xff", "1" * 5000, "[1,]"])
+def test_F_Y19_wire_takes_numbers_that_are_none_and_a_byte_order_mark():
+    nan, infinity, number = parse_wire("[NaN, -Infinity, 1]")
+    assert (math.isnan(nan), infinity, number) == (True, -math.inf, 1)
+    assert parse_wire("[NaN]")[0] is nan
+    assert parse_wire(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
+
+
+@pytest.mark.parametrize("text", ["[nan]", "[" * 100_000, "nope", b"\xff", "1" * 5000, "[1,]"])
 def test_F_S10_wire_refuses_what_is_not_json(text):
     with pytest.raises(JsonError):
         parse_wire(text)

@@ -14,7 +14,7 @@ from foldline.agents import create_agent
 from foldline.caches import InMemoryCache
 from foldline.checkpoint import InMemorySaver
 from foldline.embeddings import DeterministicFakeEmbedding
-from foldline.graph import START, MessagesState, StateGraph
+from foldline.graph import START, MessagesState, RetryPolicy, Runtime, StateGraph
 from foldline.language_models import FakeListChatModel
 from foldline.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from foldline.providers.openai import ChatOpenAI
@@ -68,7 +68,17 @@ def compiled() -> Any:
         (InMemoryCache(), "InMemoryCache()"),
         (InMemorySaver(), "InMemorySaver()"),
         (InMemoryStore(), "InMemoryStore()"),
-        (InMemoryVectorStore(DeterministicFakeEmbedding(size=3)), "InMemoryVectorStore()"),
+        (
+            InMemoryVectorStore.from_texts(["a", "b"], DeterministicFakeEmbedding(size=3)),
+            "InMemoryVectorStore(embedding=DeterministicFakeEmbedding(size=3), documents=2)",
+        ),
+        (StateGraph(MessagesState), "StateGraph(MessagesState, nodes=[])"),
+        (RetryPolicy(), "RetryPolicy()"),
+        (
+            RetryPolicy(max_attempts=5, retry_on=(OSError, KeyError)),
+            "RetryPolicy(max_attempts=5, retry_on=(OSError, KeyError))",
+        ),
+        (Runtime(context={"user": 1}), "Runtime(context={'user': 1})"),
         (DeterministicFakeEmbedding(size=3), "DeterministicFakeEmbedding(size=3)"),
         (RunCollectorCallbackHandler(), "RunCollectorCallbackHandler()"),
         (

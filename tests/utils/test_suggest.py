@@ -1,5 +1,6 @@
 """A mistyped name is met with the name that was meant."""
 
+import asyncio
 import subprocess
 import sys
 import warnings
@@ -8,15 +9,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from foldline import _config
+from foldline.agents import create_agent
 from foldline.chat_models import init_chat_model
 from foldline.exceptions import ModelConnectionError, UsageError
+from foldline.graph import START, MessagesState, StateGraph
 from foldline.language_models import FakeListChatModel
-from foldline.messages import HumanMessage
+from foldline.messages import AIMessage, HumanMessage
 from foldline.prompts import ChatPromptTemplate
+from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.openai import ChatOpenAI
 from foldline.runnables import RunnableLambda
+from foldline.tools import tool
+from foldline.utils import suggest
 from foldline.utils.suggest import nearest
 
 KNOWN = ["temperature", "top_p", "top_k", "stop", "n", "tools"]
@@ -76,6 +83,83 @@ def test_a_bound_option_is_warned_of():
         openai().bind(max_tokns=5).invoke("hi")
 
 
+class Answer(BaseModel):
+    """An answer."""
+
+    text: str
+
+
+def scripted() -> FakeListChatModel:
+    return FakeListChatModel(responses=["x"] * 9)
+
+
+@tool
+def add(a: int) -> int:
+    """Add."""
+    return a
+
+
+MISTYPED = {
+    "include_raw": lambda: openai().with_structured_output(Answer, include_rw=True),
+    "tool_choice": lambda: scripted().bind_tools([add], tool_choce="any"),
+    "config": lambda: openai().bind(cnfig={}),
+    "response_format": lambda: scripted().invoke("hi", respones_format={}),
+    "tools": lambda: scripted().bind(stop=["x"]).bind(tols=[]),
+    "max_tokens": lambda: openai().bind(max_tokenz=5),
+    "context": lambda: create_agent(scripted()).invoke({"messages": "hi"}, contxt={}),
+    "stream_mode": lambda: list(
+        create_agent(scripted()).stream({"messages": "hi"}, stream_mod="values")
+    ),
+    "durability": lambda: graph().invoke({"messages": "hi"}, durabilty="sync"),
+    "method": lambda: init_chat_model(temperature=0).with_structured_output(Answer, mthod="auto"),
+    "stop_sequences": lambda: ChatAnthropic(model="m", api_key="k").bind(stop_sequnces=["a"]),
+    "name": lambda: HumanMessage("hi", nmae="Ada"),
+    "tool_calls": lambda: AIMessage("hi", tool_cals=[]),
+}
+
+
+def graph() -> Any:
+    builder = StateGraph(MessagesState)
+    builder.add_node("think", lambda state: {})
+    builder.add_edge(START, "think")
+    return builder.compile()
+
+
+@pytest.mark.parametrize("meant", MISTYPED)
+def test_every_kind_of_option_is_warned_of_where_it_is_written(meant: str):
+    suggest.checked_names.clear()
+    with pytest.warns(UserWarning, match=rf"did you mean '{meant}'") as caught:
+        MISTYPED[meant]()
+
+    assert [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():  # once
+        warnings.simplefilter("error")
+        MISTYPED[meant]()
+
+
+def test_an_async_call_is_warned_of_where_it_is_written():
+    suggest.checked_names.clear()
+    with pytest.warns(UserWarning, match="did you mean 'tool_choice'") as caught:
+        asyncio.run(scripted().ainvoke("hi", tool_choic="any"))
+
+    assert caught[0].filename == __file__
+
+
+def test_options_that_are_known_are_not_warned_of():
+    suggest.checked_names.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        openai().bind(maxTokens=3, top_k=3, stop=["a"], tools=[], max_completion_tokens=4)
+        scripted().bind_tools([add], tool_choice="any").invoke("hi", temperature=0)
+        create_agent(scripted()).invoke({"messages": "hi"}, context={}, durability=None)
+        AIMessage("hi", example=True)
+
+
+def test_a_schema_for_a_model_that_is_not_chosen_yet_is_checked_now():
+    with pytest.raises(UsageError, match="is not a JSON Schema"):
+        init_chat_model(temperature=0).with_structured_output({"a": 1})
+
+
 def test_a_field_of_a_constructor_is_warned_of_where_it_is_written():
     with pytest.warns(UserWarning, match="did you mean 'temperature'") as warning_records:
         ChatOpenAI(model="m", api_key="k", temprature=0)
@@ -121,8 +205,12 @@ def test_an_example_of_an_answer_is_no_schema():
 def test_a_mistyped_provider_is_met_with_the_one_meant():
     with pytest.raises(UsageError, match="did you mean 'openai'"):
         init_chat_model("opnai:gpt-5")
-    with pytest.raises(UsageError, match="did you mean 'anthropic'"):
+    with pytest.raises(UsageError, match=r"did you mean 'anthropic'"):
         init_chat_model("claude", model_provider="antropic")
+    with pytest.raises(UsageError, match=r"did you mean 'openai'.*Write 'provider:gpt-5'"):
+        init_chat_model("opnai/gpt-5")
+    with pytest.raises(UsageError, match="Write 'provider:meta-llama/llama-3'"):
+        init_chat_model("meta-llama/llama-3")
     with pytest.raises(UsageError, match="whose model is 'llama3:8b'"):
         init_chat_model("llama3:8b")
 

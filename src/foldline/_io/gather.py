@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import sys
 import threading
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing
@@ -72,11 +73,14 @@ class ThreadGatherer(Generic[T]):
             producing = 0  # the program ends: its threads are not waited for
             raise
         finally:
-            self.failure = self.failure or stopped_by()
-            self._is_stopped = True
-            self._room.release(max(1, self._producers))
-            while producing:
-                producing -= self._items.get() is None
+            if (
+                not sys.is_finalizing()
+            ):  # at the exit of Python threads run no more: nobody would answer
+                self.failure = self.failure or stopped_by()
+                self._is_stopped = True
+                self._room.release(max(1, self._producers))
+                while producing:
+                    producing -= self._items.get() is None
 
 
 class TaskGatherer(Generic[K, T]):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import UnionType
 from typing import Any, TypeVar, overload
 
+from foldline._traceback import entry_point
 from foldline.agents.agent import Agent
 from foldline.agents.middleware.base import AgentMiddleware
 from foldline.agents.setup import Setup
@@ -94,6 +95,7 @@ def create_agent(
     name: str | None = None,
     durability: Durability | None = None,
 ) -> Agent[StateT]: ...
+@entry_point
 def create_agent(
     model: str | Runnable[Any, Any],
     tools: Sequence[Tool] | None = None,

@@ -12,6 +12,8 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 from foldline._config import RunnableConfig
 from foldline.tools._arguments import read_arguments
 from foldline.tools.base import BaseTool, InjectedToolArg, _DirectlyInjectedToolArg
+from foldline.utils.short_repr import fields_repr
+from foldline.utils.signature import show_defaults
 
 __all__ = [
     "InjectedState",
@@ -29,9 +31,12 @@ def _ignore(_: object) -> None:
     """Do nothing: the run is not streamed."""
 
 
+@show_defaults
 @dataclass(slots=True)
 class Runtime(Generic[ContextT]):
     """The runtime of a middleware hook."""
+
+    __repr__ = fields_repr
 
     context: ContextT | None = None
     """The caller's `context=` argument."""
@@ -43,9 +48,12 @@ class Runtime(Generic[ContextT]):
     namespace: tuple[str, ...] = ()
 
 
+@show_defaults
 @dataclass(slots=True)
 class ToolRuntime(_DirectlyInjectedToolArg, Generic[ContextT]):
     """The runtime of a tool; injected into a parameter of this type."""
+
+    __repr__ = fields_repr
 
     state: dict[str, Any] = field(default_factory=dict)
     context: ContextT | None = None

@@ -25,6 +25,8 @@ PAGE: Final = 500
 MOST_OPEN: Final = 8
 """Batches that are with the provider at once."""
 LONGEST_POLL: Final = 300.0
+MAX_DIGITS: Final = 18
+"""The longest number of an item; the provider's answer may have any text in its place."""
 MOST_FAILED_POLLS: Final = 20
 """Failed connections in a row after which the run ends; the batch stays at the provider."""
 Allowance = Callable[[BatchRequest, int], bool]
@@ -290,4 +292,5 @@ class ProviderBatches:
 
 def _number_of(custom_id: str, part: Part) -> int | None:
     tag, _, number = custom_id.rpartition("-")
-    return int(number) if tag == part.tag and number.isdigit() else None
+    is_number = number.isascii() and number.isdigit() and len(number) <= MAX_DIGITS
+    return int(number) if tag == part.tag and is_number else None

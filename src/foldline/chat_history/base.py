@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from foldline._io import ASYNC
+from foldline._traceback import entry_point
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, get_buffer_string
 from foldline.utils.short_repr import short_repr
 
@@ -66,6 +67,7 @@ class BaseChatMessageHistory(ABC):
         """Add a message of the model."""
         self.add_message(message if isinstance(message, AIMessage) else AIMessage(content=message))
 
+    @entry_point
     def add_message(self, message: BaseMessage) -> None:
         """Add one message."""
         if type(self).add_messages is BaseChatMessageHistory.add_messages:

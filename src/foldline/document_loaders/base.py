@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 
 from foldline._io import ASYNC
+from foldline._traceback import entry_point
 from foldline.document_loaders.blob_loaders import Blob
 from foldline.documents.base import Document
 from foldline.text_splitters import RecursiveCharacterTextSplitter, TextSplitter
@@ -49,6 +50,7 @@ class BaseLoader(ABC):  # noqa: B024  LangChain's: an author writes `lazy_load`,
             async for document in documents:
                 yield document
 
+    @entry_point
     def load(self) -> list[Document]:
         """Return all documents."""
         return list(self.lazy_load())

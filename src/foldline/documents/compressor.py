@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from pydantic import BaseModel
 
 from foldline._io import ASYNC
 from foldline.callbacks.base import Callbacks
 from foldline.documents.base import Document
+from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 __all__ = ["BaseDocumentCompressor"]
 
 
 class BaseDocumentCompressor(BaseModel, ABC):
     """Makes retrieved documents shorter or fewer: a reranker, a filter, an extractor."""
+
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        keep_signature(cls)
 
     @abstractmethod
     def compress_documents(

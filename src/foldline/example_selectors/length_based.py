@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, Field, model_validator
 
 from foldline.example_selectors.base import BaseExampleSelector
 from foldline.prompts._examples import example_values
 from foldline.prompts.prompt import PromptTemplate
+from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 __all__ = ["LengthBasedExampleSelector"]
 
@@ -48,6 +49,12 @@ class LengthBasedExampleSelector(BaseExampleSelector, BaseModel):
     """The greatest length of the input and the examples together."""
     example_text_lengths: list[int] = Field(default_factory=list)
     """The lengths of the examples, measured once."""
+
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        keep_signature(cls)
 
     @model_validator(mode="after")
     def post_init(self) -> Self:

@@ -18,7 +18,6 @@ from foldline.graph.schema import StateKeys
 from foldline.graph.store.base import BaseStore
 from foldline.graph.types import END, START, CachePolicy, RetryPolicy
 from foldline.runnables.base import Runnable
-from foldline.utils.short_repr import short_repr
 
 __all__ = ["StateGraph"]
 
@@ -52,7 +51,9 @@ class StateGraph:
     ```
     """
 
-    __repr__ = short_repr
+    def __repr__(self) -> str:
+        schema = getattr(self.state_schema, "__name__", repr(self.state_schema))
+        return f"{type(self).__name__}({schema}, nodes={list(self.nodes)})"
 
     def __init__(
         self,

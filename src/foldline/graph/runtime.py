@@ -10,6 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from foldline._config import RunnableConfig, ensure_config
 from foldline.exceptions import UsageError
+from foldline.utils.short_repr import fields_repr
+from foldline.utils.signature import show_defaults
 from foldline.workflows.scope import current_scope
 
 __all__ = [
@@ -40,9 +42,12 @@ class ExecutionInfo:
     step: int
 
 
+@show_defaults
 @dataclass(slots=True)
 class Runtime(Generic[ContextT]):
     """The runtime of a node."""
+
+    __repr__ = fields_repr
 
     context: ContextT | Any = None
     """The caller's `context=` argument."""

@@ -7,7 +7,15 @@ version; every public method works.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, Self, TypeAlias, overload
 from uuid import UUID
@@ -18,7 +26,7 @@ from foldline._config import RunnableConfig
 from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive, drive_each
 from foldline._run import Run
-from foldline._traceback import closing
+from foldline._traceback import closing, entry_point
 from foldline.callbacks.base import Callbacks
 from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from foldline.language_models.base import BaseLanguageModel, Params
@@ -31,7 +39,12 @@ from foldline.language_models.call.call import ChatCall
 from foldline.language_models.call.generate import generate_each
 from foldline.language_models.call.llm_output import combine_llm_outputs
 from foldline.language_models.call.record_calls import answer_deltas, answer_record, read_record
-from foldline.language_models.call.request import ChatRequest, messages_of
+from foldline.language_models.call.request import (
+    CALL_OPTIONS,
+    COMMON_SETTINGS,
+    ChatRequest,
+    messages_of,
+)
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.count import TokenCount, count_tokens
 from foldline.language_models.policies.model_hooks import ModelHooks
@@ -46,7 +59,7 @@ from foldline.language_models.records.records import (
     is_record,
 )
 from foldline.language_models.streams.stream import AsyncChatModelStream, ChatModelStream
-from foldline.language_models.structured.output import structured_options
+from foldline.language_models.structured.output import STRUCTURED_OPTIONS, structured_options
 from foldline.language_models.structured.parser import RawAndParsed, Schema, StructuredParser
 from foldline.language_models.structured.tool_binding import Validate, bound_tools
 from foldline.messages import AIMessage, AIMessageChunk, AnyMessage, BaseMessage
@@ -57,6 +70,7 @@ from foldline.prompt_values import ChatPromptValue, PromptValue, StringPromptVal
 from foldline.protocol.folded_message import Bounds
 from foldline.rate_limiters import BaseRateLimiter
 from foldline.runnables import _trace
+from foldline.runnables._forward import check_options
 from foldline.runnables._stream_call import StreamCall
 from foldline.runnables.base import Runnable
 from foldline.utils.spelling import in_snake_case
@@ -115,6 +129,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
     )
     """The form of files in an answer: written to `output_dir`, as base64, or as URLs."""
     output_dir: Any = Field(default=None, exclude=True, repr=False)
+    """The folder for files of an answer (`output_file_type`)."""
     max_input_tokens: int | None = Field(default=None, exclude=True, repr=False)
     """The longest request; by default that of the profile."""
     on_overflow: Literal["raise", "trim"] | None = Field(default=None, exclude=True, repr=False)
@@ -257,7 +272,17 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         if "stream" in options:  # an option of the call, as in LangChain
             streams = bool(options.pop("stream")) or stream
         streams = streams and not self._streaming_disabled(options)
+        if options:
+            check_options(self, options)
         return ChatRequest(messages, stop, options, streams)
+
+    def _option_names(self) -> Iterable[str]:
+        return (*type(self).model_fields, *COMMON_SETTINGS, *CALL_OPTIONS)
+
+    def _accepts_option(self, name: str) -> bool:
+        plain = name.replace("_", "").lower()  # modelOptions is a spelling, not a mistake
+        known = (*type(self).model_fields, *COMMON_SETTINGS, *CALL_OPTIONS)
+        return any(plain == option.replace("_", "").lower() for option in known)
 
     @property
     def _settings(self) -> Params:
@@ -342,6 +367,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
 
     # -- tools, structured output, counting, records
 
+    @entry_point
     def bind_tools(
         self,
         tools: Sequence[Any],
@@ -364,6 +390,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
             strict=strict,
             validate=validate,
         )
+        if kwargs:
+            check_options(self, kwargs, "validate")
         return self.bind(**options, **kwargs)
 
     @overload
@@ -405,6 +433,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         tools: Sequence[Any] | None = None,
         **kwargs: Any,
     ) -> Runnable[Any, Params]: ...
+    @entry_point
     def with_structured_output(
         self,
         schema: Any = None,
@@ -434,6 +463,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
             tools=tools,
             prefers_strict=self._prefers_strict,
         )
+        if kwargs:
+            check_options(self, kwargs, *STRUCTURED_OPTIONS)
         model = self.bind(**options, **kwargs)
         return model | StructuredParser(check, include_raw=include_raw)
 

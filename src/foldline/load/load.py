@@ -21,6 +21,7 @@ from foldline.load.registry import (
     our_id,
 )
 from foldline.utils.json import JsonError, parse_strict
+from foldline.utils.signature import show_defaults
 
 __all__ = ["InitValidator", "Reviver", "default_init_validator", "load", "loads"]
 
@@ -121,6 +122,7 @@ class Reviver:
             raise SchemaError("the data is nested too deep for the stack left here") from error
 
 
+@show_defaults
 def loads(
     text: str | bytes,
     *,
@@ -145,6 +147,7 @@ def loads(
     )
 
 
+@show_defaults
 def load(
     obj: object,
     *,

@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
 
-from foldline._lazy import Loader, lazy_exports
+from foldline._lazy import Loader, describe_fields, lazy_exports
+from foldline.utils.class_doc import plain_description
 from foldline.utils.short_repr import readable
 from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
+
     from foldline.load._shapes import (
         BaseSerialized,
         SerializedConstructor,
@@ -76,6 +81,16 @@ class Serializable(BaseModel):
     @classmethod
     def __pydantic_on_complete__(cls) -> None:
         keep_signature(cls)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        describe_fields(cls)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
+        return plain_description(cls, core_schema, handler)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic import BaseModel, ConfigDict
 
+from foldline._lazy import describe_fields
+from foldline.utils.class_doc import plain_description
 from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
 
 __all__ = ["LazyFields", "default_of", "real_extra", "real_fields", "set_real_fields"]
 
@@ -43,6 +50,16 @@ class LazyFields(BaseModel):
     @classmethod
     def __pydantic_on_complete__(cls) -> None:
         keep_signature(cls)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        describe_fields(cls)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
+        return plain_description(cls, core_schema, handler)
 
     if TYPE_CHECKING:
 

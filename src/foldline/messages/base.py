@@ -5,7 +5,7 @@ Nothing here is specific to roles, providers or streaming.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, cast
 
 from pydantic import ConfigDict, Field, field_validator
@@ -86,6 +86,16 @@ class BaseMessage(Serializable):
                 raise UsageError("give content or content_blocks, not both")
             content = cast("Content", check_blocks(content_blocks))
         super().__init__(content=content, **kwargs)
+        if kwargs and self.__pydantic_extra__:
+            self._check_extra(self.__pydantic_extra__)
+
+    def _check_extra(self, names: Iterable[str]) -> None:
+        """Warn of fields that are not known and resemble one that is."""
+        from foldline.utils.suggest import warn_of_typo  # noqa: PLC0415  few messages have extra fields
+
+        cls = type(self)
+        for name in names:
+            warn_of_typo(cls.__name__, name, cls.model_fields, "it is kept as an extra field")
 
     @field_validator("additional_kwargs", "response_metadata", mode="before")
     @classmethod

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Generic, cast
 from pydantic import BaseModel, SkipValidation
 from typing_extensions import TypeVar
 
+from foldline._traceback import entry_point
 from foldline.exceptions import OutputParserException
 from foldline.messages import BaseMessage
 from foldline.output_parsers._json_stream import JsonStream
@@ -104,6 +105,7 @@ class JsonOutputParser(BaseCumulativeTransformOutputParser[Value], Generic[Value
                 return cast("Value", None)
             raise _no_json_error(text, error) from error
 
+    @entry_point
     def parse(self, text: str) -> Value:
         """Parse a text."""
         return self.parse_result([Generation(text=text)])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic
 
 from pydantic import BaseModel, SkipValidation, ValidationError
 
+from foldline._traceback import entry_point
 from foldline.exceptions import OutputParserException
 from foldline.output_parsers.format_instructions import PYDANTIC_FORMAT_INSTRUCTIONS
 from foldline.output_parsers.json import (
@@ -86,6 +87,7 @@ class PydanticOutputParser(JsonOutputParser[TBaseModel], Generic[TBaseModel]):
                 return None
             raise
 
+    @entry_point
     def parse(self, text: str) -> TBaseModel:
         """Parse a text."""
         return self._parse_obj(super().parse_result([Generation(text=text)]))

@@ -15,6 +15,7 @@ from pydantic import SkipValidation, model_validator
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._run import Run
+from foldline._traceback import entry_point
 from foldline.exceptions import UsageError
 from foldline.load import dumpd
 from foldline.messages import AnyMessage, BaseMessage
@@ -97,6 +98,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
         ) and not OVERRIDABLE_METHODS.isdisjoint(cls.__dict__):
             cls._has_default_methods = False
 
+    @entry_point
     def __init__(
         self,
         messages: Sequence[MessageLikeRepresentation],

@@ -10,6 +10,7 @@ from pydantic import BaseModel, model_validator
 
 from foldline._config import RunnableConfig
 from foldline._run import Run
+from foldline._traceback import entry_point
 from foldline.exceptions import UsageError
 from foldline.prompt_values import PromptValue
 from foldline.prompts._build import string_value, text_of
@@ -161,6 +162,7 @@ class PromptTemplate(StringPromptTemplate):
     # -- making
 
     @classmethod
+    @entry_point
     def from_template(
         cls,
         template: str,
@@ -193,6 +195,7 @@ class PromptTemplate(StringPromptTemplate):
         return cls(input_variables=input_variables, template=template, **kwargs)
 
     @classmethod
+    @entry_point
     def from_file(
         cls,
         template_file: str | Path,

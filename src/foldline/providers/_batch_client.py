@@ -6,22 +6,52 @@ asking the provider (`find`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
-from typing import Any, ClassVar, Final
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
 
 from foldline._io import IO
-from foldline.exceptions import ModelError
+from foldline.batches.batch_api import BatchAnswer
+from foldline.exceptions import FoldlineError, ModelError, SecurityError
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.providers._endpoint import Endpoint
 from foldline.providers._keys import resolve_key
-from foldline.transports import Request, Response, Timeouts, Transport
+from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS, malformed_payload
+from foldline.transports import Request, Response, Timeouts, Transport, origin_of
 
-__all__ = ["BatchClient"]
+__all__ = ["BatchClient", "checks_payload"]
+
+C = TypeVar("C", bound="BatchClient")
+P = ParamSpec("P")
+T = TypeVar("T")
+Row = Mapping[str, Any]
 
 UPLOAD: Final = Timeouts(connect=10.0, first_byte=600.0, idle=120.0)
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 """The maximum length of a line of results, in bytes."""
+
+
+def checks_payload(
+    method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[C, P], Coroutine[Any, Any, T]]:
+    """Let a method raise `MalformedStreamError` for JSON that does not have the provider's format.
+
+    The error is retryable: a batch whose creation was answered so may exist, and is looked for before it is sent again.
+    """
+
+    @wraps(method)
+    async def checked(self: C, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await method(self, *args, **kwargs)
+        except FoldlineError:
+            raise
+        except MALFORMED_PAYLOAD_ERRORS as error:
+            failure = malformed_payload(self.endpoint._malformed, error)
+            failure.is_retryable = True
+            raise failure from error
+
+    return checked
 
 
 class BatchClient:
@@ -75,43 +105,75 @@ class BatchClient:
                 delay = policy.delay(attempt, error)
             await io.sleep(delay)
 
-    async def lines(self, path: str, io: IO) -> AsyncGenerator[Any, None]:
-        """Yield the JSON lines as they arrive. A line that is not JSON is skipped: its request counts as missing."""
+    async def lines(
+        self, path: str, io: IO, read: Callable[[Row], BatchAnswer]
+    ) -> AsyncGenerator[BatchAnswer, None]:
+        """Yield the answers in JSON lines as they arrive.
+
+        A line that cannot be read is skipped: its request counts as missing.
+        """
         request = await self._request(path, io, "GET", b"", "")
         async with self._open(request, io) as response:
             await self._check(response, request)
-            tail = b""
+            tail: list[bytes] = []
+            size = 0
             async with aclosing(response.chunks()) as chunks:
                 async for chunk in chunks:
-                    *lines, tail = (tail + chunk).split(b"\n")
-                    for line in lines:
-                        if (row := self._row(line)) is not None:
-                            yield row
-                    if len(tail) > MAX_LINE_BYTES:
+                    first, *others = chunk.split(b"\n")
+                    tail.append(first)
+                    size += len(first)
+                    if others:
+                        lines = [b"".join(tail), *others]
+                        tail = [lines.pop()]
+                        size = len(tail[0])
+                        for line in lines:
+                            if (answer := self._read_line(line, read)) is not None:
+                                yield answer
+                    if size > MAX_LINE_BYTES:
                         raise self.endpoint._malformed(
                             "a line of the batch's results is longer than 64 MB"
                         )
-            if (row := self._row(tail)) is not None:
-                yield row
+            if (answer := self._read_line(b"".join(tail), read)) is not None:
+                yield answer
 
-    def _row(self, line: bytes) -> Mapping[str, Any] | None:
+    def _read_line(self, line: bytes, read: Callable[[Row], BatchAnswer]) -> BatchAnswer | None:
         if not line.strip():
             return None
         try:
             row = self.endpoint._parse(line)
         except ModelError:
             return None
-        return row if isinstance(row, dict) else None
+        return self.read_row(row, read)
+
+    def read_row(self, row: object, read: Callable[[Row], BatchAnswer]) -> BatchAnswer | None:
+        """Return the answer in a row of results, or None if it does not have the provider's format."""
+        try:
+            return read(row) if isinstance(row, dict) else None
+        except MALFORMED_PAYLOAD_ERRORS:
+            return None
+
+    def name_of(self, value: object) -> str:
+        """Return an id or name that the provider sent; raise unless it is text."""
+        if not isinstance(value, str) or not value:
+            raise self.endpoint._malformed(
+                f"{value!r:.40} is no id of a batch or file", is_retryable=True
+            )
+        return value
 
     async def _request(self, path: str, io: IO, method: str, body: bytes, kind: str) -> Request:
         endpoint = self.endpoint
+        url = path if "://" in path else endpoint._url(path)
+        if origin_of(url) != origin_of(endpoint._url("")):
+            raise SecurityError(
+                f"the batch names an address of another host, {origin_of(url)}: the key is not sent there"
+            )
         key = await resolve_key(endpoint._key(), io)
         headers = endpoint._auth_headers(key) if key else {}
         if body and kind:
             headers["content-type"] = kind
         default_headers = {name.lower(): value for name, value in endpoint.default_headers.items()}
         request = Request(
-            url=path if "://" in path else endpoint._url(path),
+            url=url,
             method=method,
             headers={**headers, **self.headers(), **default_headers},
             body=body,

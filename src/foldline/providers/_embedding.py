@@ -38,6 +38,14 @@ if TYPE_CHECKING:  # imported only by programs that use one
 __all__ = ["BatchedEmbeddings", "HttpEmbeddings", "check_texts", "order_rows", "read_vector"]
 
 Vectors = list[list[float]]
+LOADABLE_FIELDS = frozenset(
+    {
+        "api_key", "auto_truncate", "chunk_size", "dimensions", "encoding_format", "input_type", "max_concurrency",
+        "max_retries", "model", "model_kwargs", "normalize", "output_dimensionality", "task_type", "title", "truncate",
+        "user",
+    }
+)  # fmt: skip
+"""Fields that serialized data may set. (A key comes from the caller's secrets.)"""
 NUMBERS = frozenset({int, float})
 MIXED_MODELS = (
     "several models answer under this name; vectors of different models cannot be compared"
@@ -188,6 +196,12 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
             return values
         return {cls.aliases.get(name, name): value for name, value in values.items()}
 
+    @classmethod
+    def loadable_fields(cls) -> frozenset[str]:
+        """Return the arguments that `foldline.load` accepts from data: none that changes where requests go (F-Y01)."""
+        fields = LOADABLE_FIELDS & cls.model_fields.keys()
+        return fields | {alias for alias, field in cls.aliases.items() if field in fields}
+
     def _concurrency(self) -> int:
         return self.max_concurrency
 
@@ -311,7 +325,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
             raise self._stream_error(answer)
         try:
             return self._decode(answer)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+        except MALFORMED_PAYLOAD_ERRORS as error:
             raise self._malformed(f"the answer is no list of embeddings: {error!r:.100}") from error
 
 

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 from urllib.parse import urlencode
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
 
 from foldline._io import IO
+from foldline._lazy import describe_fields
 from foldline.exceptions import MalformedStreamError, ModelAPIError, ModelError, UsageError
 from foldline.language_models.policies.usage import time_left
 from foldline.providers._keys import (
@@ -35,8 +36,14 @@ from foldline.transports import HttpOptions, Limits, Request, Response, Timeouts
 from foldline.transports._default import default_transport, transport_for
 from foldline.transports._environment import proxy_secrets
 from foldline.transports.base import DEFAULT_TIMEOUTS
+from foldline.utils.class_doc import plain_description
 from foldline.utils.json import JsonError, parse_wire
 from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
 
 TimeoutOption: TypeAlias = float | Timeouts | None
 
@@ -61,6 +68,16 @@ class Endpoint(BaseModel):
     @classmethod
     def __pydantic_on_complete__(cls) -> None:
         keep_signature(cls)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        describe_fields(cls)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
+        return plain_description(cls, core_schema, handler)
 
     api_key: Key = Field(default=None, exclude=True, repr=False)
     """The API key: a string, a secret, or a sync or async function that returns it. Default: the environment's."""

@@ -7,8 +7,7 @@ All I/O is here. `stream` and `invoke` share one body and one decoder.
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import cache
 from operator import itemgetter
@@ -28,7 +27,7 @@ from foldline.exceptions import (
 )
 from foldline.language_models.base_chat_model import BaseChatModel
 from foldline.language_models.call.batch import Batch
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.call.request import CALL_OPTIONS, ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.outputs import ChatGeneration, ChatResult
 from foldline.protocol.events import Event
@@ -54,8 +53,6 @@ from foldline.providers._wire import (
 )
 from foldline.transports import Request, Response
 from foldline.utils.spelling import in_snake_case
-from foldline.utils.strings import suggestion
-from foldline.utils.suggest import callers_level
 
 __all__ = ["HttpChatModel"]
 
@@ -87,10 +84,13 @@ class HttpChatModel(Endpoint, BaseChatModel):
     model: str = ""
     """The model's id."""
     temperature: float | None = None
+    """How random the answer is: 0 for the likeliest words; default: the model's."""
     top_p: float | None = None
+    """Only the likeliest words whose probabilities add up to this are chosen from."""
     max_tokens: int | None = None
     """The maximum number of tokens of an answer; default: the model's limit."""
     stop: list[str] | str | None = None
+    """Texts at which the answer ends."""
     streaming: bool = False
     """Whether `invoke` requests a stream too."""
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
@@ -183,6 +183,15 @@ class HttpChatModel(Endpoint, BaseChatModel):
             n = options.get("n", self.__dict__.get("n"))
             request.stream = not n or n == 1
         return request
+
+    def _option_names(self) -> Iterable[str]:
+        known = (*self.sent_fields, *CALL_OPTIONS)
+        return (*known, *(alias for alias, name in self.aliases.items() if name in known))
+
+    def _accepts_option(self, name: str) -> bool:
+        return (
+            super()._accepts_option(name) or name in self.aliases or name in HOST_SPECIFIC_OPTIONS
+        )
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
@@ -324,9 +333,6 @@ class HttpChatModel(Endpoint, BaseChatModel):
         """Build the HTTP request. Pure."""
         request.others.clear()  # left over from an earlier attempt
         path, body = self._encode(request)
-        for name in request.options:
-            if name not in type(self).model_fields:
-                _warn_misspelt(type(self), name)
         if not (request.options.get("model") or self.model):
             self._omit_model_name(body)
         headers = self._auth_headers(key) if key else {}
@@ -460,33 +466,8 @@ def _with_metadata(batch: list[Event], metadata: Body) -> list[Event]:
     return batch
 
 
-def _plain_name(name: str) -> str:
-    return name.replace("_", "").lower()
-
-
 HOST_SPECIFIC_OPTIONS: Final = frozenset({"top_k", "top_a", "min_p"})
 """Options that only some hosts accept and that resemble other options."""
-CALL_OPTIONS: Final = (
-    "tools",
-    "tool_choice",
-    "response_format",
-    "strict",
-    "parallel_tool_calls",
-    "stop",
-)
-"""Options of a call that are not settings of a model."""
-
-
-@cache
-def _warn_misspelt(model: type[HttpChatModel], name: str) -> None:
-    """Warn once about an option that resembles a known one; it is sent unchanged."""
-    if _plain_name(name) in {_plain_name(field) for field in model.sent_fields}:
-        return  # the API's spelling, such as maxTokens
-    if name not in {*model.aliases, *HOST_SPECIFIC_OPTIONS, *CALL_OPTIONS} and (
-        hint := suggestion(name, (*model.sent_fields, *CALL_OPTIONS))
-    ):
-        warning = f"{model.__name__} does not know the option {name}{hint}: it is sent as given"
-        warnings.warn(warning, UserWarning, stacklevel=callers_level())
 
 
 def _partial_state_of(decoder: WireDecoder | None) -> dict[str, Any]:

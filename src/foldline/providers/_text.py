@@ -205,9 +205,12 @@ class HttpLLM(Endpoint, WireLLM):
     model: str = ""
     """The model's id."""
     temperature: float | None = None
+    """How random the answer is: 0 for the likeliest words; default: the model's."""
     top_p: float | None = None
+    """Only the likeliest words whose probabilities add up to this are chosen from."""
     max_tokens: int | None = None
     stop: list[str] | str | None = None
+    """Texts at which the answer ends."""
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Further parameters of the request, sent as they are."""
 

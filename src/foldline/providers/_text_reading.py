@@ -40,6 +40,7 @@ class TextReading:
         "_by_line",
         "_decoder",
         "_line",
+        "_line_size",
         "_malformed",
         "_max_line",
         "_parse",
@@ -61,7 +62,9 @@ class TextReading:
         self._parse = parse
         self._malformed = malformed
         self._by_line = by_line
-        self._line = b""
+        self._line: list[bytes] = []
+        """Slices of the incomplete line."""
+        self._line_size = 0
         self._max_line = limits.sse_event
         self._sse = SSEDecoder(limits.sse_line, limits.sse_event)
         self.fault: Exception | None = None
@@ -86,7 +89,7 @@ class TextReading:
 
     def end(self) -> list[GenerationChunk]:
         """Return the last pieces: the body has ended, perhaps without a newline."""
-        line, self._line = self._line, b""
+        line, self._line = b"".join(self._line), []
         pieces = self._payload("", line) if line.strip() and not self.is_over else []
         self.is_over = self.is_over or self._decoder.is_stopped
         return pieces
@@ -105,9 +108,15 @@ class TextReading:
                 yield name, data.strip()
 
     def _lines(self, chunk: bytes) -> Iterator[tuple[str, bytes]]:
-        *lines, self._line = (self._line + chunk).split(b"\n")
-        for line in lines:
-            if line.strip():
-                yield "", line
-        if len(self._line) > self._max_line:
+        first, *others = chunk.split(b"\n")
+        self._line.append(first)
+        self._line_size += len(first)
+        if others:
+            lines = [b"".join(self._line), *others]
+            self._line = [lines.pop()]
+            self._line_size = len(self._line[0])
+            for line in lines:
+                if line.strip():
+                    yield "", line
+        if self._line_size > self._max_line:
             raise LimitExceededError(f"a line of the stream is longer than {self._max_line} bytes")

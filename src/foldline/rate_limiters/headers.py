@@ -86,7 +86,6 @@ def _seconds(text: str | None) -> float | None:
 
 def _until(text: str) -> float | None:
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        return datetime.fromisoformat(text).timestamp() - time.time()
+    except (OverflowError, ValueError):  # no date, or one of the first or last year
         return None
-    return moment.timestamp() - time.time()

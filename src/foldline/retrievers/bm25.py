@@ -21,6 +21,7 @@ from foldline._run import Run
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError
 from foldline.retrievers.base import BaseRetriever
+from foldline.utils.signature import show_defaults
 
 __all__ = ["BM25Retriever", "words_of"]
 
@@ -61,6 +62,7 @@ class BM25Retriever(BaseRetriever):
     _lock: Any = PrivateAttr(default_factory=mutex)
 
     @classmethod
+    @show_defaults
     def from_texts(
         cls,
         texts: Iterable[str],
@@ -88,6 +90,7 @@ class BM25Retriever(BaseRetriever):
         )
 
     @classmethod
+    @show_defaults
     def from_documents(
         cls,
         documents: Iterable[Document],

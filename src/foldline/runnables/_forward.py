@@ -9,6 +9,7 @@ from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
     Callable,
+    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from foldline._config import Configs
 from foldline._io import IO
+from foldline._run import CALL_KEYWORDS
+from foldline.utils.suggest import checked_names, warn_of_typo
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -42,6 +45,22 @@ Output = TypeVar("Output")
 Chunk = TypeVar("Chunk")
 Other = TypeVar("Other")
 EventsVersion = Literal["v1", "v2", "v3"]
+
+
+# -- options of a call
+
+
+def check_options(runnable: Runnable[Any, Any], names: Iterable[str], *others: str) -> None:
+    """Warn once of each option that resembles a known one, of this runnable or of `others`."""
+    owner = type(runnable).__name__
+    for name in names:
+        if (owner, name) in checked_names:
+            continue
+        if runnable._accepts_option(name):
+            checked_names.add((owner, name))
+        else:
+            known = (*runnable._option_names(), *others)
+            warn_of_typo(owner, name, known, "it is passed on as given")
 
 
 # -- sequences
@@ -73,6 +92,7 @@ def pipe(
 def bind(self: Runnable[Input, Output, Chunk], **kwargs: object) -> Runnable[Input, Output, Chunk]:
     from foldline.runnables.binding import RunnableBinding
 
+    check_options(self, kwargs, *CALL_KEYWORDS)
     return RunnableBinding(bound=self, kwargs=kwargs)
 
 

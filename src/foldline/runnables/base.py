@@ -570,6 +570,14 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
         """Run this, then the others in turn."""
         return _forward.pipe(self, *others, name=name)
 
+    def _option_names(self) -> Iterable[str]:
+        """Return the names of the options of a call that may be suggested for a mistyped one."""
+        return ()
+
+    def _accepts_option(self, name: str) -> bool:
+        """Return whether an option is known although it resembles another."""
+        return False
+
     def bind(self: Runnable[In, Out, Piece], **kwargs: object) -> Runnable[In, Out, Piece]:
         """Return a runnable that is always called with these keyword arguments too."""
         return _forward.bind(self, **kwargs)

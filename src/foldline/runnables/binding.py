@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
 from foldline._config import RunnableConfig, merge_configs
-from foldline._run import Run
+from foldline._run import CALL_KEYWORDS, Run
+from foldline.runnables._forward import check_options
 from foldline.runnables._stream_call import BoundStreamCall, EventStream, StreamCall
 from foldline.runnables.base import Chunk, Input, Output, Runnable
 from foldline.runnables.serializable import RunnableSerializable
@@ -36,6 +37,12 @@ class RunnableBindingBase(RunnableSerializable[Input, Output, Chunk]):  # type: 
     """The type of the input, instead of that of `bound`."""
     custom_output_type: Any = None
     """The type of the output, instead of that of `bound`."""
+
+    def _option_names(self) -> Iterable[str]:
+        return self.bound._option_names()
+
+    def _accepts_option(self, name: str) -> bool:
+        return self.bound._accepts_option(name)
 
     def __init__(
         self,
@@ -183,6 +190,7 @@ class RunnableBinding(RunnableBindingBase[Input, Output, Chunk]):  # type: ignor
 
     def bind(self, **kwargs: object) -> RunnableBinding[Input, Output, Chunk]:
         """Bind more arguments."""
+        check_options(self.bound, kwargs, *CALL_KEYWORDS)
         return self._with(kwargs={**self.kwargs, **kwargs})
 
     def with_config(

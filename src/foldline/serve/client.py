@@ -7,15 +7,17 @@ repeated.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from typing import Any, Final
+from urllib.parse import quote
 
 from foldline._io.drive import drive
 from foldline._run import Run
 from foldline._sse import SSEDecoder
 from foldline.exceptions import (
     FoldlineError,
+    MalformedStreamError,
     ModelConnectionError,
     ModelError,
     ModelQuotaError,
@@ -26,10 +28,12 @@ from foldline.exceptions import (
 from foldline.load import dumpd, load
 from foldline.messages import convert_to_messages
 from foldline.messages._view import ChunkView
+from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS
 from foldline.runnables.base import Runnable
 from foldline.serve.json_object import JsonObject
-from foldline.transports import Request, Response, Timeouts, Transport
+from foldline.transports import Limits, Request, Response, Timeouts, Transport
 from foldline.transports._default import default_transport
+from foldline.utils.json import JsonError, parse_wire
 from foldline.workflows.events import jsonable
 from foldline.workflows.interrupts import Command
 
@@ -37,6 +41,9 @@ __all__ = ["RemoteRunnable"]
 
 RECONNECTS: Final = 5
 PAUSE: Final = 0.2
+LIMITS: Final = Limits()
+MAX_WAIT: Final = 1e9
+"""Longer waits that a server asks for are not believed."""
 
 
 class RemoteRunnable(Runnable[Any, Any]):
@@ -76,19 +83,22 @@ class RemoteRunnable(Runnable[Any, Any]):
         body = {**self._body(input, run), "wait": True}
         path = self._path(body)
         result = await self._json(run, "POST", path, body)
-        return revive(result.get("output"))
+        with _reading():
+            return revive(result.get("output"))
 
     async def _stream_body(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         view = RemotePieces()
         body = {**self._body(input, run), "stream": True}
         async with aclosing(self._events(body, run)) as events:
             async for event in events:
-                for piece in view.take(event):
+                with _reading():
+                    pieces = view.take(event)
+                for piece in pieces:
                     yield piece
 
     def _path(self, body: JsonObject) -> str:
         run_id = body.pop("resume_run", None)
-        return f"/runs/{run_id}/resume" if run_id else "/runs"
+        return f"/runs/{_quote(run_id)}/resume" if run_id else "/runs"
 
     def _body(self, input: object, run: Run) -> JsonObject:
         body: JsonObject = {"app": self.app} if self.app is not None else {}
@@ -118,13 +128,14 @@ class RemoteRunnable(Runnable[Any, Any]):
                     aclosing(self._read(response)) as events,
                 ):
                     async for event in events:
-                        last = event.get("seq", last)
-                        data = event["params"]["data"]
-                        if event["method"] == "run":
-                            run_id = data.get("run_id", run_id)
-                            if data["event"] != "started":
-                                _raise_if_failed(data)
-                                return
+                        with _reading():
+                            last = int(event.get("seq", last))
+                            data = event["params"]["data"]
+                            if event["method"] == "run":
+                                run_id = data.get("run_id", run_id)
+                                if data["event"] != "started":
+                                    _raise_if_failed(data)
+                                    return
                         yield event
                 raise StreamInterruptedError("the stream ended before the run did")
             except (ModelConnectionError, StreamInterruptedError):
@@ -132,7 +143,7 @@ class RemoteRunnable(Runnable[Any, Any]):
                 if run_id is None or breaks > RECONNECTS:
                     raise
                 await run.io.sleep(PAUSE * breaks)
-                request = self._request("GET", f"/runs/{run_id}/events?after={last}", None)
+                request = self._request("GET", f"/runs/{_quote(run_id)}/events?after={last}", None)
 
     # -- HTTP
 
@@ -155,26 +166,31 @@ class RemoteRunnable(Runnable[Any, Any]):
     async def _json(self, run: Run, method: str, path: str, body: object) -> JsonObject:
         async with self._open(self._request(method, path, body), run) as response:
             await _check(response)
-            answer: JsonObject = json.loads(await response.read())
-            return answer
+            text = await response.read()
+            with _reading():
+                return _read_object(text)
 
     async def _read(self, response: Response) -> AsyncGenerator[JsonObject, None]:
         await _check(response)
-        decoder = SSEDecoder()
+        decoder = SSEDecoder(LIMITS.sse_line, LIMITS.sse_event)
         async with aclosing(response.chunks()) as chunks:
             async for chunk in chunks:
                 for event in decoder.feed(chunk):
-                    yield json.loads(event.data)
+                    with _reading():
+                        parsed = _read_object(event.data)
+                    yield parsed
+                if decoder.error is not None:
+                    raise decoder.error
 
     # -- runs
 
     def stop(self, run_id: str) -> None:
         """End a run."""
-        drive(self._json(Run.blocking(None), "POST", f"/runs/{run_id}/stop", {}))
+        drive(self._json(Run.blocking(None), "POST", f"/runs/{_quote(run_id)}/stop", {}))
 
     async def astop(self, run_id: str) -> None:
         """End a run."""
-        await self._json(Run.asynchronous(None), "POST", f"/runs/{run_id}/stop", {})
+        await self._json(Run.asynchronous(None), "POST", f"/runs/{_quote(run_id)}/stop", {})
 
 
 class RemotePieces:
@@ -221,15 +237,48 @@ def revive(value: object) -> object:
     return {name: revive(item) for name, item in value.items()}
 
 
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Raise `MalformedStreamError` for an answer that is not one of `foldline serve`."""
+    try:
+        yield
+    except JsonError as error:
+        raise _malformed(str(error)) from error
+    except FoldlineError:
+        raise
+    except MALFORMED_PAYLOAD_ERRORS as error:
+        raise _malformed(f"its format has no place for it: {error!r:.200}") from error
+
+
+def _malformed(reason: str) -> MalformedStreamError:
+    return MalformedStreamError(
+        f"the server sent what is no answer of a run ({reason}): is the address that of `foldline serve`?",
+        provider="foldline serve",
+    )
+
+
+def _read_object(text: str | bytes) -> JsonObject:
+    value = parse_wire(text)
+    if not isinstance(value, dict):
+        raise TypeError(f"a JSON object is expected, not {type(value).__name__}")
+    return dict(value)
+
+
+def _quote(run_id: object) -> str:
+    return quote(str(run_id), safe="")
+
+
 async def _check(response: Response) -> None:
     if response.status < 400:
         return
     text = (await response.read_error()).decode("utf-8", "replace")
     try:
-        problem = json.loads(text)["error"]
+        problem = _read_object(text)["error"]
         message, wait = str(problem["message"]), problem.get("retry_after")
-    except (ValueError, KeyError, TypeError):
+    except MALFORMED_PAYLOAD_ERRORS:
         message, wait = text[:200], None
+    if type(wait) not in (int, float) or not 0 <= wait < MAX_WAIT:
+        wait = None
     raise status_error_class(response.status)(
         message, provider="foldline serve", status=response.status, retry_after=wait
     )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Self
 
+from foldline._traceback import entry_point
 from foldline.exceptions import UsageError
 from foldline.text_splitters.base import KeepSeparator, Span, TextSplitter
 from foldline.text_splitters.languages import SEPARATORS, Language
@@ -75,6 +76,7 @@ class RecursiveCharacterTextSplitter(TextSplitter):
         ]
 
     @classmethod
+    @entry_point
     def from_language(cls, language: Language | str, **kwargs: Any) -> Self:
         """Make a splitter for source text: it splits before functions and classes, headings, or tags."""
         separators = cls.get_separators_for_language(language)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, RootModel
 
 from foldline._config import RunnableConfig
 from foldline._io.waiting import is_async_callable
+from foldline._traceback import entry_point
 from foldline.callbacks.base import Callbacks
 from foldline.exceptions import UsageError
 from foldline.runnables.base import Runnable
@@ -70,6 +71,7 @@ def tool(
 def tool(
     name_or_callable: str | None = None, **options: Unpack[ToolOptions]
 ) -> Callable[[ToolSource], BaseTool]: ...
+@entry_point
 def tool(
     name_or_callable: str | ToolSource | None = None,
     runnable: AnyRunnable | None = None,

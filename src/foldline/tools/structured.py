@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 from foldline._config import RunnableConfig
+from foldline._traceback import entry_point
 from foldline.callbacks.manager import AsyncCallbackManagerForToolRun, CallbackManagerForToolRun
 from foldline.exceptions import BlockingCallError, UsageError
 from foldline.tools._arguments import Target, is_unbound_method, read_arguments
@@ -81,6 +82,7 @@ class StructuredTool(BaseTool):
         return self.model_copy(update={"func": bound[0], "coroutine": bound[1]})
 
     @classmethod
+    @entry_point
     def from_function(
         cls,
         func: Callable[..., Any] | None = None,

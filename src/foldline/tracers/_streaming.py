@@ -5,14 +5,19 @@ from __future__ import annotations
 from uuid import UUID
 
 from foldline._lazy import publish
+from foldline.utils.short_repr import short_repr
 
 
 class StreamingHandler:
     """A base class of handlers that need v1 tokens (`on_llm_new_token`): under it `invoke` streams too."""
 
+    __repr__ = short_repr
+
 
 class V2StreamingHandler:
     """A base class of handlers that need content-block events (`on_stream_event`): under it `invoke` streams too."""
+
+    __repr__ = short_repr
 
 
 class StreamObserver:

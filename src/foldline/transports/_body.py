@@ -25,6 +25,8 @@ IDENTITY_CODINGS = frozenset({"", "identity", "none", "utf-8", "utf8"})
 MAX_PART = 256 * 1024
 INFLATION_ALLOWANCE = 64 * 1024
 """Decompressed bytes that are always accepted, for any size of the input."""
+MAX_GZIP_MEMBERS = 1000
+"""Members that a gzip body may have; an empty one costs its reader far more than its sender."""
 END_WAIT = 0.02
 """Seconds to wait for the end of a body after its relevant content is complete."""
 
@@ -132,7 +134,9 @@ def _collect(request: Request, pairs: Iterable[tuple[str, str]]) -> dict[str, st
 class HttpResponse:
     """A response whose body is being received; see `foldline.transports.Response`."""
 
-    __slots__ = ("_clock", "_exchange", "_state", "_until", "headers", "request", "status")
+    __slots__ = (
+        "_clock", "_exchange", "_size_since_progress", "_state", "_until", "headers", "request", "status",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -149,6 +153,7 @@ class HttpResponse:
         self._clock = clock
         self._state = "new"
         self._until: float | None = None
+        self._size_since_progress = 0
 
     def __repr__(self) -> str:
         return f"<HttpResponse {self.status} {self._state}>"
@@ -156,6 +161,7 @@ class HttpResponse:
     def progress(self) -> None:
         """Restart the idle clock of `chunks(progress_only=True)`."""
         self._clock.waited = 0.0
+        self._size_since_progress = 0
 
     def conclude(self) -> None:
         """Wait only briefly for the end of the body; if it does not come, the connection is closed."""
@@ -204,9 +210,19 @@ class HttpResponse:
                 raise
             if progress_only:
                 clock.waited += time.monotonic() - began
+                self._count(piece)
             if piece is None or piece:
                 return piece
         raise _faults.closed_while_reading(self.request)
+
+    def _count(self, piece: bytes | None) -> None:
+        """Raise if too much was received without progress: a server that floods is never waited for."""
+        self._size_since_progress += len(piece or b"")
+        if self._size_since_progress > self.request.limits.message and self._until is None:
+            limit = self.request.limits.message
+            raise _faults.too_large(
+                self.request, "the data without content", limit, "bytes (Limits.message)"
+            )
 
     async def read(self, limit: int | None = None) -> bytes:
         """Return the complete body."""
@@ -265,7 +281,7 @@ class HttpResponse:
 class Decompressor:
     """Decompresses gzip or deflate incrementally, up to a limit."""
 
-    __slots__ = ("_bytes_in", "_bytes_out", "_request", "_window", "_zlib")
+    __slots__ = ("_bytes_in", "_bytes_out", "_members", "_request", "_window", "_zlib")
 
     def __init__(self, request: Request, window: int) -> None:
         self._request = request
@@ -273,6 +289,7 @@ class Decompressor:
         self._zlib = zlib.decompressobj(window)
         self._bytes_in = 0
         self._bytes_out = 0
+        self._members = 1
 
     @classmethod
     def of(cls, response: HttpResponse) -> Decompressor | None:
@@ -299,7 +316,7 @@ class Decompressor:
             if self._zlib.eof:
                 if self._window != 31:
                     break
-                self._zlib = zlib.decompressobj(31)  # gzip data may have several members
+                self._begin_member()
             try:
                 part = self._zlib.decompress(data, MAX_PART)
             except zlib.error as error:
@@ -310,6 +327,15 @@ class Decompressor:
                 self._count(len(part))
                 yield part
             data = self._zlib.unconsumed_tail or self._zlib.unused_data
+
+    def _begin_member(self) -> None:
+        """Begin the next member of gzip data."""
+        self._members += 1
+        if self._members > MAX_GZIP_MEMBERS:
+            raise _faults.too_large(
+                self._request, "the compressed answer", MAX_GZIP_MEMBERS, "gzip members"
+            )
+        self._zlib = zlib.decompressobj(31)
 
     def _count(self, size: int) -> None:
         self._bytes_out += size

@@ -1,7 +1,9 @@
-"""Sockets of httpx2's engine that read while a large request is written, so that an early answer is not lost.
+"""Sockets of httpx2's engine for async calls: read while a large request is written, one limit for connecting.
 
 The engine for async calls reads nothing before the entire request is written. A server that refuses a large body
 answers and closes the connection; then the write fails, and the answer in the socket would be lost.
+
+The engine does not limit how long a proxy takes for its part of connecting (CONNECT, the SOCKS handshake).
 """
 
 from __future__ import annotations
@@ -10,17 +12,28 @@ import math
 import ssl
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
 import httpcore2
 
-__all__ = ["DuplexBackend", "seconds_until"]
+from foldline.transports._connect import SOCKET_OPTIONS
+from foldline.transports._http1 import HEAD_END
+
+__all__ = ["PROXY_STEPS", "DuplexBackend", "limit_connecting", "seconds_until"]
+
+PROXY_STEPS: ContextVar[int] = ContextVar("PROXY_STEPS", default=0)
+"""The steps with a proxy that a connection needs before its first request: each ends with TLS or a SOCKS handshake."""
 
 SIMPLE_WRITE_SIZE: Final = 128 * 1024
 """Up to this many bytes are written without reading at the same time."""
 READ_SIZE: Final = 64 * 1024
+MAX_READ_AHEAD: Final = 256 * 1024
+"""Bytes of an answer that are read while the request is written."""
 REFUSAL_DIGITS: Final = (b"3", b"4", b"5")
 """First digits of the statuses after which the request need not be sent completely."""
 
@@ -28,14 +41,21 @@ REFUSAL_DIGITS: Final = (b"3", b"4", b"5")
 class DuplexStream(httpcore2.AsyncNetworkStream):
     """A socket that is read while a large request is written to it."""
 
-    def __init__(self, inner: httpcore2.AsyncNetworkStream, connect_by: float = math.inf) -> None:
+    def __init__(
+        self, inner: httpcore2.AsyncNetworkStream, connect_by: float, proxy_steps: int
+    ) -> None:
         self._inner = inner
         self._connect_by = connect_by
         """The `time.monotonic` deadline of the connection, including TLS."""
+        self.proxy_steps = proxy_steps
+        """The remaining steps with a proxy; until they are done, the deadline of the connection holds."""
         self._received: deque[bytes] = deque()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Return the data that arrived during a write, or the next data."""
+        if self.proxy_steps:
+            with limit_connecting():
+                return await self._inner.read(max_bytes, seconds_until(self._connect_by, timeout))
         if not self._received:
             return await self._inner.read(max_bytes, timeout)
         piece = self._received.popleft()
@@ -74,9 +94,8 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
         """Start TLS."""
         remaining = seconds_until(self._connect_by, timeout)
         try:
-            return DuplexStream(
-                await self._inner.start_tls(ssl_context, server_hostname, remaining)
-            )
+            secured = await self._inner.start_tls(ssl_context, server_hostname, remaining)
+            return DuplexStream(secured, self._connect_by, max(self.proxy_steps - 1, 0))
         except BaseException:  # the engine closes the socket on errors, but not on cancellation
             with anyio.CancelScope(shield=True):
                 await self._inner.aclose()
@@ -87,14 +106,30 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
         return self._inner.get_extra_info(info)
 
     async def _read_meanwhile(self, writing: anyio.CancelScope) -> None:
-        try:
-            piece = await self._inner.read(READ_SIZE)
-        except httpcore2.NetworkError:
-            return  # the write fails too, with the reason
-        if piece:
+        data = b""
+        while len(data) < MAX_READ_AHEAD:
+            try:
+                piece = await self._inner.read(READ_SIZE)
+            except httpcore2.NetworkError:
+                return  # the write fails too, with the reason
+            if not piece:
+                return
             self._received.append(piece)
-            if piece.startswith(b"HTTP/1.") and piece[9:10] in REFUSAL_DIGITS:
+            data += piece
+            if _is_refusal(data):
                 writing.cancel()
+                return
+
+
+def _is_refusal(data: bytes) -> bool:
+    """Whether this is the complete head of an answer after which the request need not be sent completely."""
+    start = 0
+    while (end := HEAD_END.search(data, start)) is not None:
+        digit = data[start + 9 : start + 10]
+        if digit != b"1":
+            return data.startswith(b"HTTP/1.", start) and digit in REFUSAL_DIGITS
+        start = end.end()  # an interim answer: the final one follows
+    return False
 
 
 class DuplexBackend(httpcore2.AnyIOBackend):
@@ -105,8 +140,19 @@ class DuplexBackend(httpcore2.AnyIOBackend):
     ) -> httpcore2.AsyncNetworkStream:
         """Connect."""
         connect_by = math.inf if timeout is None else time.monotonic() + timeout
+        # The engine passes the pool's socket options on for direct connections only.
+        options["socket_options"] = SOCKET_OPTIONS
         stream = await super().connect_tcp(host, port, timeout, *args, **options)
-        return DuplexStream(stream, connect_by)
+        return DuplexStream(stream, connect_by, PROXY_STEPS.get())
+
+
+@contextmanager
+def limit_connecting() -> Iterator[None]:
+    """Turn a timeout into the one of the connection."""
+    try:
+        yield
+    except httpcore2.TimeoutException as error:
+        raise httpcore2.ConnectTimeout from error
 
 
 def seconds_until(moment: float, limit: float | None) -> float | None:

@@ -21,7 +21,12 @@ from httpcore2._backends.sync import (
 )  # the only stream of the engine over an existing socket
 
 from foldline.transports._connect import SOCKET_OPTIONS, connect_sync
-from foldline.transports._duplex import DuplexBackend, seconds_until
+from foldline.transports._duplex import (
+    PROXY_STEPS,
+    DuplexBackend,
+    limit_connecting,
+    seconds_until,
+)
 from foldline.transports._wait import Expired
 
 __all__ = ["CONNECTION", "AsyncPool", "BlockingPool", "Secret", "limit_this_thread"]
@@ -48,17 +53,22 @@ class DeadlineStream(httpcore2.NetworkStream):
     def __init__(
         self,
         inner: httpcore2.NetworkStream,
-        plain_socket: socket.socket | None = None,
-        connect_by: float = math.inf,
+        plain_socket: socket.socket | None,
+        connect_by: float,
+        proxy_steps: int,
     ) -> None:
         self._inner = inner
         self._plain_socket = plain_socket
         """The socket of `inner`, unless it already uses TLS."""
         self._connect_by = connect_by
         """The `time.monotonic` deadline of the connection, including TLS."""
+        self.proxy_steps = proxy_steps
+        """The remaining steps with a proxy; until they are done, the deadline of the connection holds."""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Read, until the deadline."""
+        if self.proxy_steps:
+            return self._read_of_proxy(max_bytes)
         return self._inner.read(max_bytes, self._remaining())
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -95,13 +105,25 @@ class DeadlineStream(httpcore2.NetworkStream):
         except BaseException:
             secured.close()
             raise
-        return DeadlineStream(SyncStream(secured))
+        return self._after_step(SyncStream(secured))
+
+    def _after_step(self, stream: httpcore2.NetworkStream) -> httpcore2.NetworkStream:
+        return DeadlineStream(stream, None, self._connect_by, max(self.proxy_steps - 1, 0))
+
+    def _read_of_proxy(self, max_bytes: int) -> bytes:
+        """Read an answer of the proxy, which is part of connecting."""
+        remaining = self._remaining()
+        to_connect = seconds_until(self._connect_by, None)
+        if to_connect is None or (remaining is not None and remaining <= to_connect):
+            return self._inner.read(max_bytes, remaining)
+        with limit_connecting():
+            return self._inner.read(max_bytes, to_connect)
 
     def _start_inner_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None, timeout: float | None
     ) -> httpcore2.NetworkStream:
         try:
-            return DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, timeout))
+            return self._after_step(self._inner.start_tls(ssl_context, server_hostname, timeout))
         except BaseException:
             self._inner.close()
             raise
@@ -133,7 +155,7 @@ class DeadlineBackend(httpcore2.SyncBackend):
             raise httpcore2.ConnectTimeout from error
         except OSError as error:
             raise httpcore2.ConnectError(str(error)) from error
-        return DeadlineStream(SyncStream(connection), connection, connect_by)
+        return DeadlineStream(SyncStream(connection), connection, connect_by, PROXY_STEPS.get())
 
 
 class Secret(bytes):
@@ -144,7 +166,7 @@ class Secret(bytes):
 
 
 class SocksTrace:
-    """Closes the socket if the handshake with a SOCKS proxy fails, because the engine does not."""
+    """Closes the socket if the handshake with a SOCKS proxy fails, because the engine does not; notes its end."""
 
     def __init__(self) -> None:
         self._stream: Any = None
@@ -163,6 +185,8 @@ class SocksTrace:
     def _is_failure(self, name: str, info: dict[str, Any]) -> bool:
         if name == "socks.setup_socks5_connection.started":
             self._stream = info["stream"]
+        elif name == "socks.setup_socks5_connection.complete":
+            self._stream.proxy_steps -= 1
         return name == "socks.setup_socks5_connection.failed"
 
 
@@ -171,8 +195,9 @@ class CountedConnection:
 
     _inner: httpcore2.ConnectionInterface | httpcore2.AsyncConnectionInterface
 
-    def __init__(self, proxy: httpcore2.Proxy | None) -> None:
+    def __init__(self, proxy: httpcore2.Proxy | None, origin: httpcore2.Origin) -> None:
         self._is_socks = proxy is not None and proxy.url.scheme.startswith(b"socks")
+        self._proxy_steps = _proxy_steps(proxy, origin)
         self._calls = 0
         self._is_retired = False
         """Whether a call ended early on it."""
@@ -212,11 +237,23 @@ class CountedConnection:
         return self._is_retired and not self._calls
 
 
+def _proxy_steps(proxy: httpcore2.Proxy | None, origin: httpcore2.Origin) -> int:
+    """Return the steps with a proxy before the first request: TLS with the proxy, then CONNECT or SOCKS."""
+    if proxy is None or (origin.scheme == b"http" and not proxy.url.scheme.startswith(b"socks")):
+        return 0
+    return 2 if proxy.url.scheme == b"https" else 1
+
+
 class BlockingConnection(CountedConnection, httpcore2.ConnectionInterface):
     """A connection for one blocking call at a time, also over HTTP/2."""
 
-    def __init__(self, inner: httpcore2.ConnectionInterface, proxy: httpcore2.Proxy | None) -> None:
-        super().__init__(proxy)
+    def __init__(
+        self,
+        inner: httpcore2.ConnectionInterface,
+        proxy: httpcore2.Proxy | None,
+        origin: httpcore2.Origin,
+    ) -> None:
+        super().__init__(proxy, origin)
         self._inner: httpcore2.ConnectionInterface = inner
         self._lock = threading.Lock()
 
@@ -232,11 +269,14 @@ class BlockingConnection(CountedConnection, httpcore2.ConnectionInterface):
             self._calls += 1
         if self._is_socks:
             request.extensions["trace"] = SocksTrace().on_event
+        PROXY_STEPS.set(self._proxy_steps)
         try:
             response = self._inner.handle_request(request)
         except BaseException as error:
             self.release(is_finished=isinstance(error, httpcore2.ConnectionNotAvailable))
             raise
+        finally:
+            PROXY_STEPS.set(0)
         response.extensions[CONNECTION] = self
         return response
 
@@ -254,9 +294,12 @@ class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
     """A connection for the calls of one event loop, many at a time over HTTP/2."""
 
     def __init__(
-        self, inner: httpcore2.AsyncConnectionInterface, proxy: httpcore2.Proxy | None
+        self,
+        inner: httpcore2.AsyncConnectionInterface,
+        proxy: httpcore2.Proxy | None,
+        origin: httpcore2.Origin,
     ) -> None:
-        super().__init__(proxy)
+        super().__init__(proxy, origin)
         self._inner: httpcore2.AsyncConnectionInterface = inner
 
     def can_multiplex(self) -> bool:
@@ -270,11 +313,14 @@ class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
         self._calls += 1
         if self._is_socks:
             request.extensions["trace"] = SocksTrace().on_async_event
+        PROXY_STEPS.set(self._proxy_steps)
         try:
             response = await self._inner.handle_async_request(request)
         except BaseException as error:
             await self.release(is_finished=isinstance(error, httpcore2.ConnectionNotAvailable))
             raise
+        finally:
+            PROXY_STEPS.set(0)
         response.extensions[CONNECTION] = self
         return response
 
@@ -298,7 +344,7 @@ class BlockingPool(httpcore2.ConnectionPool):
 
     def create_connection(self, origin: httpcore2.Origin) -> httpcore2.ConnectionInterface:
         """Return a new connection."""
-        return BlockingConnection(super().create_connection(origin), self._connection_proxy)
+        return BlockingConnection(super().create_connection(origin), self._connection_proxy, origin)
 
 
 class AsyncPool(httpcore2.AsyncConnectionPool):
@@ -312,4 +358,4 @@ class AsyncPool(httpcore2.AsyncConnectionPool):
 
     def create_connection(self, origin: httpcore2.Origin) -> httpcore2.AsyncConnectionInterface:
         """Return a new connection."""
-        return AsyncConnection(super().create_connection(origin), self._connection_proxy)
+        return AsyncConnection(super().create_connection(origin), self._connection_proxy, origin)

@@ -112,6 +112,8 @@ class BlockingWire:
 
     def send_or_receive(self, data: memoryview, budget: float | None) -> tuple[int, bytes | None]:
         """Wait until data can be sent or received; return the number of bytes sent, and the received data if any."""
+        if budget is not None and budget <= 0:
+            raise Expired
         deadline = None if budget is None else time.monotonic() + budget
         self._socket.settimeout(0)
         self._socket_timeout = -1.0
@@ -225,6 +227,8 @@ class AsyncWire(asyncio.Protocol):
 
     async def receive(self, budget: float | None, timer: DeadlineTimer) -> bytes:
         """Return the next data; b"" means that the other side has closed."""
+        if budget is not None and budget <= 0:
+            raise Expired  # also if there is data: a server that floods must not outrun a deadline
         while not self._received:
             if self._error is not None:
                 raise self._error

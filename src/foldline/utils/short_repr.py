@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import PurePath
 from typing import Any
 
-__all__ = ["readable", "short_repr"]
+__all__ = ["fields_repr", "readable", "short_repr"]
 
 HIDDEN = (
     "key",
@@ -48,6 +49,28 @@ def short_repr(self: object) -> str:
         value = _value(self, name)
         if isinstance(value, str | int | float | PurePath) and value != default:
             arguments.append(f"{name}={_shorten(value)}")
+    return f"{type(self).__name__}({', '.join(arguments)})"
+
+
+def fields_repr(self: Any) -> str:  # noqa: ANN401  any dataclass
+    """Return `Class(name=value)` with the fields of a dataclass that differ from their defaults.
+
+    Assign it to `__repr__` in the body of a class whose fields hold functions.
+
+    ```python
+    from foldline.workflows import RetryPolicy
+
+    print(RetryPolicy(max_attempts=5, retry_on=lambda error: True))
+    #> RetryPolicy(max_attempts=5, retry_on=<lambda>)
+    ```
+    """
+    arguments = []
+    for field in fields(self):
+        value = getattr(self, field.name)
+        factory = field.default_factory
+        default = field.default if factory is MISSING else factory()
+        if field.repr and value is not default and value != default:
+            arguments.append(f"{field.name}={readable(value)!r}")
     return f"{type(self).__name__}({', '.join(arguments)})"
 
 

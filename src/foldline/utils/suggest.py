@@ -7,14 +7,15 @@ import sys
 import warnings
 from collections.abc import Iterable
 
-from foldline._traceback import HOME
+from foldline._traceback import HOME, WAITING_MODULES
 
-__all__ = ["callers_level", "nearest", "warn_of_typo"]
+__all__ = ["callers_level", "checked_names", "nearest", "warn_of_typo"]
 
 LONGEST = 64
 """Longer names are not compared: the time grows with the square of the length."""
 
-_warned: set[tuple[str, str]] = set()
+checked_names: set[tuple[str, str]] = set()
+"""Pairs of a place and a name for which a warning was given, or was not needed."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -41,13 +42,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def warn_of_typo(where: str, name: str, known: Iterable[str], otherwise: str) -> None:
     """Warn once of a name that is near a known one; `otherwise` says how the name is treated."""
-    if (where, name) in _warned:
+    if (where, name) in checked_names:
         return
-    _warned.add((where, name))
+    checked_names.add((where, name))
     near = nearest(name, known)
-    if near is not None:
+    if near is not None and near != name:
         warnings.warn(
-            f"{where}: did you mean {near!r}? {name!r} is not known, and {otherwise}",
+            f"{where} does not know the option {name} (did you mean {near!r}?): {otherwise}",
             UserWarning,
             stacklevel=callers_level(),
         )
@@ -62,7 +63,7 @@ def callers_level() -> int:
 
 
 def _is_machinery(file: str) -> bool:
-    return file.startswith(HOME) or f"{os.sep}pydantic{os.sep}" in file
+    return file.startswith((HOME, *WAITING_MODULES)) or f"{os.sep}pydantic{os.sep}" in file
 
 
 def _distance(first: str, second: str) -> int:

@@ -15,6 +15,7 @@ from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import StoreError, UsageError
 from foldline.utils.private_files import make_private_folder, open_private
+from foldline.utils.short_repr import readable
 from foldline.vectorstores._embedded import EmbeddedVectorStore, Hit
 from foldline.vectorstores.filters import Filter, predicate
 
@@ -52,6 +53,11 @@ class InMemoryVectorStore(EmbeddedVectorStore):
 
     def __len__(self) -> int:
         return len(self._contents.places)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(embedding={readable(self.embedding)!r}, documents={len(self)})"
+        )
 
     @property
     def store(self) -> dict[str, dict[str, Any]]:

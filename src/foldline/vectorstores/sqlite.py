@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from foldline._io import mutex
 from foldline._storage.sqlite import Database
+from foldline._traceback import entry_point
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
@@ -60,6 +61,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
     ```
     """
 
+    @entry_point
     def __init__(
         self, embedding: Embeddings, path: str | Path, *, collection: str = "documents"
     ) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import Any, TypeVar
 
 from foldline._config import RunnableConfig
 from foldline._run import Run
 from foldline._traceback import closing
 from foldline.runnables import _trace
+from foldline.runnables._forward import check_options
 from foldline.runnables.base import Runnable
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt
@@ -20,6 +21,18 @@ __all__ = ["LoopRunnable"]
 
 Input = TypeVar("Input")
 Output = TypeVar("Output")
+
+
+RUN_OPTIONS = (
+    "channels",
+    "context",
+    "durability",
+    "interrupt_after",
+    "interrupt_before",
+    "stream_mode",
+    "subgraphs",
+)
+"""Options of a run of an agent or a graph."""
 
 
 class LoopRunnable(Runnable[Input, Output, Any]):
@@ -41,7 +54,12 @@ class LoopRunnable(Runnable[Input, Output, Any]):
         """Run once; yield views of the run (`stream_mode=`)."""
         return super().astream(input, config, **kwargs)
 
+    def _option_names(self) -> Iterable[str]:
+        return RUN_OPTIONS
+
     async def _invoke_body(self, input: Input, run: Run) -> Output:
+        if run.kwargs:
+            check_options(self, run.kwargs)
         loop = self._loop(run, frozenset())
         async with closing(loop.events(input)) as events:
             async for event in events:
@@ -58,6 +76,8 @@ class LoopRunnable(Runnable[Input, Output, Any]):
     async def _view_pieces(
         self, input: Input, run: Run, loops: list[RunLoop[Any]]
     ) -> AsyncGenerator[Any, None]:
+        if run.kwargs:
+            check_options(self, run.kwargs)
         view = View(
             run.kwargs.get("stream_mode") or "updates",
             subgraphs=bool(run.kwargs.get("subgraphs")),

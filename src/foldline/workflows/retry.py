@@ -10,6 +10,8 @@ from typing import TypeVar
 from foldline._io import IO, OutOfTime
 from foldline._retry import owning_retries
 from foldline.exceptions import FlowError, ModelError, StepTimeoutError, UsageError
+from foldline.utils.short_repr import fields_repr
+from foldline.utils.signature import show_defaults
 from foldline.workflows.log import ends_run
 
 __all__ = ["RetryPolicy", "default_retry_on", "run_attempts"]
@@ -32,9 +34,12 @@ def default_retry_on(error: Exception) -> bool:
     return not isinstance(error, PROGRAM_ERRORS)
 
 
+@show_defaults
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How often to retry, and how long to wait."""
+
+    __repr__ = fields_repr
 
     initial_interval: float = 0.5
     backoff_factor: float = 2.0

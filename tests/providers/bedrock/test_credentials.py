@@ -160,8 +160,12 @@ def test_an_instance_is_asked_with_a_token(stub, call, monkeypatch):
 
 @pytest.mark.parametrize(
     "body",
-    ["no JSON", "[]", "{}", '{"AccessKeyId": "", "SecretAccessKey": "s"}', '{"AccessKeyId": "a"}'],
-)
+    [
+        "no JSON", "[]", "{}", '{"AccessKeyId": "", "SecretAccessKey": "s"}', '{"AccessKeyId": "a"}', "[" * 100_000,
+        '{"AccessKeyId": "a", "SecretAccessKey": "s", "Expiration": "0001-01-01T00:00:00"}',
+    ],
+    ids=lambda body: body[:40],
+)  # fmt: skip
 def test_an_answer_without_keys_is_an_authentication_error(stub, call, monkeypatch, body):
     monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{stub.url}/creds")
     stub.metadata["/creds"] = body

@@ -582,6 +582,22 @@ def test_F_Y04_a_completed_response_that_is_incomplete_says_why(reason, expected
     assert events[-1]["finish_reason"] == expected
 
 
+@pytest.mark.parametrize("status", ["failed", "cancelled"])
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+def test_F_Y04_the_error_of_a_failed_response_keeps_its_output(
+    call, fault_server: FaultServer, status, is_streamed
+):
+    failed = response(text_item("half"), status=status)
+    added = {"type": "response.output_item.done", "output_index": 0, "item": failed["output"][0]}
+    events = [added, {"type": "response.completed", "response": failed}]
+    fault_server.script(PATH, sse_answer(events) if is_streamed else json_answer(failed))
+    url = f"{fault_server.url}/v1"
+    model = ChatOpenAI(model="m", api_key="k", base_url=url, use_responses_api=True, max_retries=0)
+    with pytest.raises(ModelError) as caught:
+        call.invoke(model, "x")
+    assert caught.value.partial.text == "half"
+
+
 def test_F_Y04_an_incomplete_response_is_not_cached(call, fault_server: FaultServer):
     details = {"reason": "max_output_tokens"}
     incomplete = response(text_item("half"), status="incomplete", incomplete_details=details)

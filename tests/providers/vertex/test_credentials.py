@@ -164,6 +164,32 @@ def test_a_refused_account_is_an_authentication_error(call, stub, make):
     assert stub.requests == []
 
 
+ODD_TOKENS = [
+    b"null", b"[]", b'"x"', b"5", b"{}", b"[" * 100_000, b'{"access_token": 5, "expires_in": "x"}',
+    b'{"access_token": ["ya29.canary"]}', b'{"access_token": "t", "expires_in": 1e300}',
+    b'{"access_token": "t", "expires_in": NaN}', b"\xff",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [*((200, body) for body in ODD_TOKENS), (400, b"[]"), (400, b"\xff")],
+    ids=lambda value: repr(value)[:24],
+)
+def test_F_Y09_a_token_service_that_answers_nonsense_is_an_authentication_error(
+    call, stub, make, status, body
+):
+    stub.token_status, stub.token_body = status, body
+    model = make(credentials=stub.key_file())
+
+    with pytest.raises(ModelAuthenticationError, match="gave no token") as caught:
+        call.invoke(model, "Hi")
+    assert "canary" not in f"{caught.value!r}{caught.value.__cause__!r}"
+
+    stub.token_status, stub.token_body = 200, None
+    assert call.invoke(model, "Hi").text == "Hello."
+
+
 def test_a_token_endpoint_that_is_not_there_is_a_connection_error(call, stub, make):
     key_file = account(stub, token_uri="http://127.0.0.1:9/token")
     with pytest.raises(ModelConnectionError):

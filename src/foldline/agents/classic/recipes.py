@@ -35,6 +35,7 @@ from foldline.runnables.passthrough import RunnablePassthrough
 from foldline.tools.base import BaseTool
 from foldline.tools.render import render_text_description, render_text_description_and_args
 from foldline.utils.function_calling import convert_to_openai_function
+from foldline.utils.signature import show_defaults
 
 __all__ = [
     "TEMPLATE_TOOL_RESPONSE",
@@ -99,6 +100,7 @@ def _sequence(
     return sequence
 
 
+@show_defaults
 def create_react_agent(
     llm: LanguageModelLike,
     tools: Sequence[BaseTool],
@@ -115,6 +117,7 @@ def create_react_agent(
     return _sequence(format_log_to_str, prompt_with_tools, _with_stop(llm, stop_sequence), parser)
 
 
+@show_defaults
 def create_tool_calling_agent(
     llm: LanguageModelLike,
     tools: Sequence[BaseTool],
@@ -136,6 +139,7 @@ def create_tool_calling_agent(
 create_openai_tools_agent = create_tool_calling_agent
 
 
+@show_defaults
 def create_structured_chat_agent(
     llm: LanguageModelLike,
     tools: Sequence[BaseTool],
@@ -155,6 +159,7 @@ def create_structured_chat_agent(
     )
 
 
+@show_defaults
 def create_json_chat_agent(
     llm: LanguageModelLike,
     tools: Sequence[BaseTool],
@@ -189,6 +194,7 @@ def create_openai_functions_agent(
     )
 
 
+@show_defaults
 def create_xml_agent(
     llm: LanguageModelLike,
     tools: Sequence[BaseTool],

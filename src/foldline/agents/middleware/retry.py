@@ -16,6 +16,7 @@ from foldline.agents.tool_calls import error_message
 from foldline.exceptions import BlockingCallError, BudgetExceeded, ModelError, UsageError
 from foldline.messages import AIMessage
 from foldline.tools.base import BaseTool
+from foldline.utils.signature import show_defaults
 from foldline.workflows.log import ends_run
 
 __all__ = ["ModelRetryMiddleware", "RetryOn", "ToolRetryMiddleware", "default_retry_on"]
@@ -33,6 +34,7 @@ def default_retry_on(error: Exception) -> bool:
 
 
 class _Retry(AgentMiddleware):
+    @show_defaults
     def __init__(
         self,
         *,

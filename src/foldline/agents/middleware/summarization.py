@@ -20,6 +20,7 @@ from foldline.messages import (
     get_buffer_string,
 )
 from foldline.messages.count import count_tokens_approximately
+from foldline.utils.signature import show_defaults
 
 __all__ = ["SummarizationMiddleware"]
 
@@ -35,6 +36,7 @@ PREFIX = "Here is a summary of the conversation so far:\n\n"
 class SummarizationMiddleware(AgentMiddleware):
     """Replaces the older part of a long conversation by a summary."""
 
+    @show_defaults
     def __init__(
         self,
         model: str | BaseChatModel,

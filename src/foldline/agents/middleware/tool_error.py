@@ -9,6 +9,7 @@ from foldline._run import Run
 from foldline.agents.middleware.base import AgentMiddleware, Handler
 from foldline.agents.requests import ToolCallRequest
 from foldline.messages import ToolMessage
+from foldline.utils.signature import show_defaults
 from foldline.workflows.log import ends_run
 
 __all__ = ["ToolErrorMiddleware"]
@@ -28,6 +29,7 @@ class ToolErrorMiddleware(AgentMiddleware):
     the error to the agent.
     """
 
+    @show_defaults
     def __init__(self, on_error: OnError = describe_error) -> None:
         """Set the function that handles errors."""
         self.on_error = on_error

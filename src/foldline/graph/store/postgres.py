@@ -90,13 +90,15 @@ class PostgresStore(RowStore):
         return self._server.run(work)
 
     def _namespaces(self, now: str) -> list[str]:
-        query = (
-            "SELECT DISTINCT namespace FROM foldline_items "
-            'WHERE until IS NULL OR until COLLATE "C" > %s'
-        )
-        return self._server.run(
-            lambda connection: [row[0] for row in connection.execute(query, (now,)).fetchall()]
-        )
+        def work(connection: PostgresConnection) -> list[str]:
+            rows = connection.execute(
+                "SELECT DISTINCT namespace FROM foldline_items "
+                'WHERE until IS NULL OR until COLLATE "C" > %s',
+                (now,),
+            ).fetchall()
+            return [row[0] for row in rows]
+
+        return self._server.run(work)
 
     def close(self) -> None:
         """Close connections."""

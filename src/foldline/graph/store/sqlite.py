@@ -76,8 +76,10 @@ class SqliteStore(RowStore):
         return [Row(*row) for row in rows]
 
     def _namespaces(self, now: str) -> list[str]:
-        query = "SELECT DISTINCT namespace FROM items WHERE until IS NULL OR until > ?"
-        return [row[0] for row in self._database.rows(query, (now,))]
+        rows = self._database.rows(
+            "SELECT DISTINCT namespace FROM items WHERE until IS NULL OR until > ?", (now,)
+        )
+        return [row[0] for row in rows]
 
     def close(self) -> None:
         """Close the file."""

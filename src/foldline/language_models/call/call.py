@@ -10,6 +10,7 @@ a reader that stops there leaves a finished call.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal, cast
 
@@ -164,7 +165,8 @@ class ChatCall:
                 await source.aclose()
                 raise
         except BaseException as error:
-            if not self.is_complete:
+            # At the exit of Python nothing can be imported: a stream that was not read to its end just ends.
+            if not self.is_complete and not sys.is_finalizing():
                 await self._fail(error)
             cut_traceback(error)
             raise

@@ -15,17 +15,45 @@ from foldline.messages import (
     get_buffer_string,
 )
 from foldline.prompt_values import PromptValue
+from foldline.utils.signature import show_defaults
 from foldline.utils.trusted import build_trusted
 
 OutputFileType = Literal["local", "file", "url"]
 CallOptions = dict[str, Any]
 """Keyword arguments of a call: tools, tool_choice, response_format, temperature, and options of the provider."""
 
+CALL_OPTIONS = (
+    "tools",
+    "tool_choice",
+    "response_format",
+    "strict",
+    "parallel_tool_calls",
+    "stop",
+)
+"""Options of a call that are not settings of a model."""
+COMMON_SETTINGS = (
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "max_tokens",
+    "model",
+    "n",
+    "presence_penalty",
+    "reasoning_effort",
+    "seed",
+    "temperature",
+    "top_k",
+    "top_p",
+    "user",
+)
+"""Settings that most models have."""
+
 
 def _nothing(**_: object) -> None:
     return None
 
 
+@show_defaults
 @dataclass(slots=True)
 class ChatRequest:
     """Messages and options of one call, and whether the caller streams the answer.

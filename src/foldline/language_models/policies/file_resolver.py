@@ -21,6 +21,7 @@ from foldline.language_models.policies.addresses import check_address, check_hos
 from foldline.language_models.policies.media_types import HOW_TO_ALLOW, media_type, origin
 from foldline.language_models.policies.safe_files import read_under
 from foldline.transports import HttpOptions, Limits, NativeTransport, Request, Timeouts, Transport
+from foldline.utils.signature import show_defaults
 
 __all__ = ["FileResolver"]
 
@@ -47,6 +48,7 @@ def _look_up(host: str, port: int) -> list[str]:
     return [str(address_info[4][0]) for address_info in address_infos]
 
 
+@show_defaults
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileResolver:
     """Lets a model read files and fetch URLs in messages, within these limits.

@@ -7,7 +7,7 @@ has the ordered blocks in `.message`; its other fields are views of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard
 
 from pydantic import (
     BaseModel,
@@ -20,6 +20,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from foldline._lazy import describe_fields
 from foldline.exceptions import UsageError
 from foldline.language_models.call.request import messages_of
 from foldline.language_models.profile import ModelProfile
@@ -32,8 +33,14 @@ from foldline.language_models.records.reading import (
 from foldline.language_models.structured.output import StructuredCheck, structured_options
 from foldline.language_models.structured.tool_binding import bound_tools
 from foldline.messages import AIMessage, BaseMessage
+from foldline.utils.class_doc import plain_description
 from foldline.utils.json import dumps_canonical, to_jsonable
 from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
 
 __all__ = [
     "ChatModelInput",
@@ -62,6 +69,16 @@ class _Record(BaseModel):
     @classmethod
     def __pydantic_on_complete__(cls) -> None:
         keep_signature(cls)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        describe_fields(cls)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
+        return plain_description(cls, core_schema, handler)
 
 
 class ChatModelInput(_Record):

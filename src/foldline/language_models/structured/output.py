@@ -144,6 +144,8 @@ class OutputSchema:
         )
 
 
+STRUCTURED_OPTIONS = ("method", "include_raw", "strict", "max_retries", "repair", "tools")
+"""Parameters of `with_structured_output` besides the schema."""
 SCHEMA_KEYWORDS = frozenset(
     {
         "$defs", "$ref", "$schema", "additionalProperties", "allOf", "anyOf", "const", "definitions", "enum", "items",

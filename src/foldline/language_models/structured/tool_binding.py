@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, get_args
 
 from foldline.exceptions import UsageError
@@ -209,9 +210,10 @@ def _describe(tool: object, strict: bool | None) -> Description:  # noqa: FBT001
     entry = _descriptions.get(id(tool))
     if entry is None or entry[0]() is not tool or entry[1] != fingerprint:
         tool_id = id(tool)
-        try:
+        reference = None
+        with suppress(TypeError):  # does not support weak references
             reference = weakref.ref(tool, lambda _: _descriptions.pop(tool_id, None))
-        except TypeError:  # does not support weak references
+        if reference is None:
             return convert_to_openai_tool(tool, strict=strict)
         entry = _descriptions[tool_id] = (reference, fingerprint, {})
     if strict not in entry[2]:

@@ -126,7 +126,7 @@ class CompletionsDecoder:
         index = choice.get("index") or 0
         if self._first_index is ...:
             self._first_index = index
-        if index == self._first_index:
+        if index is self._first_index or index == self._first_index:  # NaN is not equal to itself
             events = first.feed(choice)
         else:
             events = []

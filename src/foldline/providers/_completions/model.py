@@ -58,15 +58,25 @@ class CompletionsModel(HttpChatModel):
     n: int | None = None
     """The number of answers; `generate` returns all of them."""
     seed: int | None = None
+    """A number that makes answers repeatable, as far as the provider can."""
     presence_penalty: float | None = None
+    """From -2 to 2: above 0, words that occurred already become less likely."""
     frequency_penalty: float | None = None
+    """From -2 to 2: above 0, words become less likely the more often they occurred."""
     logit_bias: dict[str, int] | None = None
+    """Token id -> from -100 (never) to 100 (always)."""
     logprobs: bool | None = None
+    """Whether the log probabilities of the tokens are returned."""
     top_logprobs: int | None = None
+    """How many alternatives of each token are returned with their log probabilities."""
     parallel_tool_calls: bool | None = None
+    """Whether an answer may call several tools."""
     reasoning_effort: str | None = None
+    """How much a reasoning model thinks: "low", "medium", "high" and the like."""
     service_tier: str | None = None
+    """The provider's class of service: price and speed."""
     user: str | None = None
+    """An id of the end user."""
     stream_usage: bool = True
     """Whether to request the usage of streams."""
     extra_body: dict[str, Any] | None = None

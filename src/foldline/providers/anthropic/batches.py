@@ -15,7 +15,7 @@ from urllib.parse import quote
 from foldline._io import IO
 from foldline.batches.batch_api import BatchAnswer, BatchStatus
 from foldline.batches.records import Part
-from foldline.providers._batch_client import BatchClient
+from foldline.providers._batch_client import BatchClient, checks_payload
 from foldline.providers._wire import dump_body
 from foldline.providers.anthropic import wire
 
@@ -52,12 +52,14 @@ class AnthropicBatches(BatchClient):
         params = {name: value for name, value in body.items() if name != "stream"}
         return dump_body({"custom_id": custom_id, "params": params})
 
+    @checks_payload
     async def submit(self, lines: list[bytes], part: Part, path: str, io: IO) -> str:
         """Create a batch and return its id."""
         body = b'{"requests":[' + b",".join(lines) + b"]}"
         batch = await self.ask(PATH, io, method="POST", body=body, may_repeat=False)
-        return str(batch["id"])
+        return self.name_of(batch["id"])
 
+    @checks_payload
     async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
         """Return the id of the batch that was created for a part, or None.
 
@@ -70,7 +72,7 @@ class AnthropicBatches(BatchClient):
             if row["id"] in known or not is_new or size != part.size:
                 continue
             if await self._is_ours(row["id"], part, io):
-                return str(row["id"])
+                return self.name_of(row["id"])
         return None
 
     async def _is_ours(self, provider_id: str, part: Part, io: IO) -> bool:
@@ -81,6 +83,7 @@ class AnthropicBatches(BatchClient):
                 return answer.custom_id.rpartition("-")[0] == part.tag
         return False
 
+    @checks_payload
     async def status(self, provider_id: str, io: IO) -> BatchStatus:
         """Return the status of a batch."""
         batch = await self.ask(f"{PATH}/{quote(provider_id)}", io)
@@ -91,11 +94,12 @@ class AnthropicBatches(BatchClient):
 
     async def answers(self, status: BatchStatus, io: IO) -> AsyncGenerator[BatchAnswer, None]:
         """Yield the results, read from the model's own address: the key is sent to no other host."""
-        path = f"{PATH}/{quote(status.details['id'])}/results"
-        async with aclosing(self.lines(path, io)) as rows:
-            async for row in rows:
-                yield _answer(row)
+        path = f"{PATH}/{quote(self.name_of(status.details.get('id')))}/results"
+        async with aclosing(self.lines(path, io, _answer)) as answers:
+            async for answer in answers:
+                yield answer
 
+    @checks_payload
     async def cancel(self, provider_id: str, io: IO) -> None:
         """Cancel a batch that is in progress."""
         batch = await self.ask(f"{PATH}/{quote(provider_id)}", io)
@@ -106,7 +110,7 @@ class AnthropicBatches(BatchClient):
 def _time(text: object) -> float:
     try:
         return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
+    except (OverflowError, ValueError):
         return 0.0
 
 

@@ -77,6 +77,7 @@ class ChatAnthropic(Counting, HttpChatModel):
 
     model: str = "claude-sonnet-5"
     top_k: int | None = None
+    """Only this many of the likeliest words are chosen from."""
     thinking: dict[str, Any] | None = None
     """`{"type": "adaptive"}`, or `{"type": "enabled", "budget_tokens": 2000}` for older models."""
     effort: str | None = None
@@ -84,16 +85,23 @@ class ChatAnthropic(Counting, HttpChatModel):
     reasoning_effort: str | int | None = None
     """How much to think: a level or a number of tokens; converted to the form that this model accepts."""
     output_config: dict[str, Any] | None = None
+    """Format and effort of the output, as the API takes them."""
     betas: list[str] | None = None
     """Additional betas; those that tools and options need are sent automatically."""
     mcp_servers: list[dict[str, Any]] | None = None
+    """MCP servers that Anthropic connects to."""
     context_management: dict[str, Any] | None = None
+    """What is removed from a long conversation, by Anthropic."""
     container: str | dict[str, Any] | None = None
+    """The container in which code is run, or its id."""
     reuse_last_container: bool = False
     """Whether to run code in the container of the last answer."""
     service_tier: str | None = None
+    """"auto" or "standard_only"."""
     inference_geo: str | None = None
+    """Where the model runs."""
     speed: str | None = None
+    """"fast" for faster answers at a higher price."""
     user: str | None = None
     """An id of the end user, sent as `metadata.user_id`."""
     cache_control: dict[str, Any] | None = None

@@ -25,6 +25,7 @@ from foldline.exceptions import (
     SecurityError,
     UsageError,
 )
+from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS
 from foldline.providers.bedrock.sign import Credentials
 
 __all__ = [
@@ -192,7 +193,7 @@ def _read_answer(body: bytes) -> Credentials:
             expires_at = datetime.fromisoformat(str(expiration)).timestamp()
         keys = [answer["AccessKeyId"], answer["SecretAccessKey"], answer.get("Token")]
         access, secret, token = (None if key is None else str(key) for key in keys)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (*MALFORMED_PAYLOAD_ERRORS, RecursionError):
         # Without the cause: it may show part of the answer, which contains keys.
         raise ModelAuthenticationError("the metadata service sent no credentials") from None
     if not access or not secret:

@@ -15,10 +15,12 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from foldline._io import IO
 from foldline.batches.batch_api import BatchAnswer, BatchStatus
 from foldline.batches.records import Part
-from foldline.providers._batch_client import UPLOAD, BatchClient
+from foldline.exceptions import SecurityError
+from foldline.providers._batch_client import UPLOAD, BatchClient, checks_payload
 from foldline.providers._endpoint import Body
-from foldline.providers._wire import dump_body
-from foldline.transports import Request
+from foldline.providers._wire import dump_body, guarded_value
+from foldline.providers.google.endpoint import HOST
+from foldline.transports import Request, origin_of
 
 __all__ = ["GoogleBatches", "GoogleEmbeddingBatches"]
 
@@ -52,6 +54,7 @@ class GoogleBatches(BatchClient):
         """Return the body of a direct call as a request of a batch."""
         return body
 
+    @checks_payload
     async def submit(self, lines: list[bytes], part: Part, path: str, io: IO) -> str:
         """Create a batch for the model in the requests' path and return its id; a large batch is uploaded as a file."""
         model = path.rpartition(":")[0]
@@ -68,7 +71,7 @@ class GoogleBatches(BatchClient):
         batch = await self.ask(
             f"{model}:{self.method}", io, method="POST", body=body, may_repeat=False
         )
-        return str(batch["name"])
+        return self.name_of(batch["name"])
 
     async def _upload(self, content: bytes, title: str, io: IO) -> str:
         """Upload a file by Google's resumable protocol (two requests); return its name."""
@@ -89,6 +92,11 @@ class GoogleBatches(BatchClient):
         address = {name.lower(): value for name, value in headers.items()}.get("x-goog-upload-url")
         if not address:
             raise self.endpoint._malformed("the answer to an upload names no x-goog-upload-url")
+        own_addresses = (self.endpoint._url(""), HOST)
+        if origin_of(address) not in map(origin_of, own_addresses):
+            raise SecurityError(
+                f"the upload of a batch is to go to another host, {origin_of(address)}: nothing is sent there"
+            )
 
         async def send() -> Request:  # without the key: the upload URL is the authorization
             return Request(
@@ -117,6 +125,7 @@ class GoogleBatches(BatchClient):
         query = "&".join(text for text in (path.partition("?")[2], parts.query) if text)
         return str(urlunsplit((parts.scheme, parts.netloc, address, query, "")))
 
+    @checks_payload
     async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
         """Return the id of the batch whose display name is the part's tag, or None."""
         token = ""
@@ -124,15 +133,16 @@ class GoogleBatches(BatchClient):
             page = await self.ask(f"batches?pageSize=100{token}", io)
             for row in page.get("operations") or []:
                 if (row.get("metadata") or {}).get("displayName") == part.tag:
-                    return str(row["name"])
+                    return self.name_of(row["name"])
             if not page.get("nextPageToken"):
                 return None
             token = f"&pageToken={quote(page['nextPageToken'])}"
         return None
 
+    @checks_payload
     async def status(self, provider_id: str, io: IO) -> BatchStatus:
         """Return the status of a batch; if it has ended, its results are included."""
-        batch = await self.ask(provider_id, io)
+        batch = await self.ask(quote(provider_id), io)
         metadata = batch.get("metadata") or {}
         state = str(metadata.get("state")).removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
         if state in END_STATES:
@@ -144,18 +154,26 @@ class GoogleBatches(BatchClient):
 
     async def answers(self, status: BatchStatus, io: IO) -> AsyncGenerator[BatchAnswer, None]:
         """Yield the results, from the batch itself or from its file."""
-        batch = status.details
-        output = batch.get("response") or (batch.get("metadata") or {}).get("output") or {}
-        file = output.get("responsesFile")
-        if file:
-            path = self._service_url("download", f"{quote(file)}:download?alt=media")
-            async with aclosing(self.lines(path, io)) as lines:
-                async for line in lines:
-                    yield self._answer(line, line.get("key"))
+        output = guarded_value(self.endpoint._malformed, _output_of, status.details)
+        if file := output.get("responsesFile"):
+            name = quote(self.name_of(file))
+            path = self._service_url("download", f"{name}:download?alt=media")
+            async with aclosing(self.lines(path, io, self._answer_of_line)) as answers:
+                async for answer in answers:
+                    yield answer
             return
-        rows = output.get(self.results_field) or {}
-        for row in (rows.get("inlinedResponses") if isinstance(rows, dict) else rows) or []:
-            yield self._answer(row, (row.get("metadata") or {}).get("key"))
+        rows = output.get(self.results_field)
+        rows = rows.get("inlinedResponses") if isinstance(rows, dict) else rows
+        for row in rows if isinstance(rows, list) else ():
+            inline = self.read_row(row, self._inline_answer)
+            if inline is not None:
+                yield inline
+
+    def _answer_of_line(self, line: Mapping[str, Any]) -> BatchAnswer:
+        return self._answer(line, line.get("key"))
+
+    def _inline_answer(self, row: Mapping[str, Any]) -> BatchAnswer:
+        return self._answer(row, (row.get("metadata") or {}).get("key"))
 
     def _answer(self, row: Mapping[str, Any], key: object) -> BatchAnswer:
         error = row.get("error")
@@ -171,10 +189,11 @@ class GoogleBatches(BatchClient):
         """Return a result of a batch as the body that a direct call would return."""
         return response
 
+    @checks_payload
     async def cancel(self, provider_id: str, io: IO) -> None:
         """Cancel a batch that is running."""
         if (await self.status(provider_id, io)).state == "running":
-            await self.ask(f"{provider_id}:cancel", io, method="POST")
+            await self.ask(f"{quote(provider_id)}:cancel", io, method="POST")
 
 
 class GoogleEmbeddingBatches(GoogleBatches):
@@ -193,6 +212,11 @@ class GoogleEmbeddingBatches(GoogleBatches):
         if not isinstance(response, dict):
             return response
         return {"embeddings": [response.get("embedding")], "tokenCount": response.get("tokenCount")}
+
+
+def _output_of(batch: Mapping[str, Any]) -> dict[str, Any]:
+    output = batch.get("response") or (batch.get("metadata") or {}).get("output") or {}
+    return dict(output)
 
 
 def _inline_request(line: bytes) -> bytes:

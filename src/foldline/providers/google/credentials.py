@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from foldline._io import IO
 from foldline._io.drive import drive
@@ -22,10 +22,13 @@ from foldline.exceptions import (
     ModelConnectionError,
     ModelError,
 )
+from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS
 from foldline.transports import Request, Timeouts, Transport
 
 __all__ = ["TokenSource", "check_credentials"]
 
+UNREADABLE_ANSWERS: Final = (*MALFORMED_PAYLOAD_ERRORS, RecursionError)
+"""What google-auth raises, besides its own errors, if a token service answers nonsense."""
 SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
 TIMEOUTS: Final = Timeouts(connect=10.0, total=60.0)
 MAX_ANSWER: Final = 1 << 20
@@ -63,7 +66,11 @@ class TokenSource:
         if self._credentials is None or not _is_fresh(self._credentials):
             await io.call(self._refresh)
         headers: dict[str, str] = {}
-        self._credentials.apply(headers)
+        try:
+            self._credentials.apply(headers)
+        except UNREADABLE_ANSWERS:
+            self._credentials.token = None
+            raise _unreadable_token() from None
         return {name.lower(): value for name, value in headers.items()}
 
     async def load(self, io: IO) -> None:
@@ -98,17 +105,9 @@ class TokenSource:
             is_usable = _is_usable(credentials)
             try:
                 credentials.refresh(_request_class()(self._transport))
-            except auth.exceptions.TransportError as error:
+            except (auth.exceptions.GoogleAuthError, ModelError, *UNREADABLE_ANSWERS) as error:
                 if not is_usable:
-                    raise ModelConnectionError(
-                        f"no token of Google Cloud could be fetched: {error}"
-                    ) from error
-            except auth.exceptions.GoogleAuthError as error:
-                if not is_usable:
-                    raise _refusal_error(error) from error
-            except ModelError:
-                if not is_usable:
-                    raise
+                    _raise_refusal(error)
             else:
                 self._fetched_at = monotonic()
 
@@ -124,7 +123,7 @@ def load_credentials(configured: object, transport: Transport) -> tuple[Any, str
             credentials, project = _read_key_file(configured)
         else:
             credentials, project = _with_scopes(configured), getattr(configured, "project_id", None)
-    except (auth.exceptions.GoogleAuthError, OSError, ValueError) as error:
+    except (auth.exceptions.GoogleAuthError, OSError, *UNREADABLE_ANSWERS) as error:
         # Without the cause: the error of a malformed file may show part of a key.
         raise ModelAuthenticationError(
             f"no credentials of Google Cloud: {str(error).splitlines()[0] if str(error) else type(error).__name__}; "
@@ -175,12 +174,27 @@ def _is_usable(credentials: Any) -> bool:  # noqa: ANN401  an object of google-a
     return bool(credentials.valid) if state is None else state.name != "INVALID"
 
 
-def _refusal_error(error: Exception) -> ModelAuthenticationError:
+def _raise_refusal(error: Exception) -> NoReturn:
+    """Raise our error for a token that could not be fetched."""
+    auth = _google_auth()
+    if isinstance(error, ModelError):
+        raise error
+    if isinstance(error, auth.exceptions.TransportError):
+        raise ModelConnectionError(f"no token of Google Cloud could be fetched: {error}") from error
+    if not isinstance(error, auth.exceptions.GoogleAuthError):
+        raise _unreadable_token() from None
     refusal = ModelAuthenticationError(
         f"Google Cloud gave no token: {error.args[0] if error.args else error}"
     )
     refusal.is_retryable = bool(getattr(error, "retryable", False))
-    return refusal
+    raise refusal from error
+
+
+def _unreadable_token() -> ModelAuthenticationError:
+    """Return the error of an answer that google-auth cannot read; it has no cause, which may show the token."""
+    return ModelAuthenticationError(
+        "Google Cloud gave no token: the answer of its token service cannot be read"
+    )
 
 
 def _google_auth() -> ModuleType:

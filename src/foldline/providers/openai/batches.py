@@ -15,7 +15,7 @@ from uuid import uuid4
 from foldline._io import IO
 from foldline.batches.batch_api import BatchAnswer, BatchStatus
 from foldline.batches.records import Part
-from foldline.providers._batch_client import BatchClient
+from foldline.providers._batch_client import BatchClient, checks_payload
 from foldline.providers._wire import dump_body
 
 __all__ = ["OpenAIBatches"]
@@ -47,6 +47,7 @@ class OpenAIBatches(BatchClient):
             {"custom_id": custom_id, "method": "POST", "url": f"/v1/{path}", "body": body}
         )
 
+    @checks_payload
     async def submit(self, lines: list[bytes], part: Part, path: str, io: IO) -> str:
         """Upload the file, create a batch from it and return its id."""
         file = await self._upload(b"\n".join(lines) + b"\n", f"{part.tag}.jsonl", io)
@@ -59,7 +60,7 @@ class OpenAIBatches(BatchClient):
         created = await self.ask(
             "batches", io, method="POST", body=dump_body(batch), may_repeat=False
         )
-        return str(created["id"])
+        return self.name_of(created["id"])
 
     async def _upload(self, content: bytes, name: str, io: IO) -> dict[str, Any]:
         boundary = f"foldline{uuid4().hex}"
@@ -74,6 +75,7 @@ class OpenAIBatches(BatchClient):
         )
         return file
 
+    @checks_payload
     async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
         """Return the id of the batch whose metadata has the part's tag, or None."""
         after = ""
@@ -82,7 +84,7 @@ class OpenAIBatches(BatchClient):
             rows = page.get("data") or []
             for row in rows:
                 if (row.get("metadata") or {}).get(TAG_KEY) == part.tag:
-                    return str(row["id"])
+                    return self.name_of(row["id"])
             if (
                 not rows
                 or not page.get("has_more")
@@ -92,6 +94,7 @@ class OpenAIBatches(BatchClient):
             after = f"&after={quote(rows[-1]['id'])}"
         return None
 
+    @checks_payload
     async def status(self, provider_id: str, io: IO) -> BatchStatus:
         """Return the status of a batch."""
         batch = await self.ask(f"batches/{quote(provider_id)}", io)
@@ -112,10 +115,12 @@ class OpenAIBatches(BatchClient):
             file = status.details.get(name)
             if not file:
                 continue
-            async with aclosing(self.lines(f"files/{quote(file)}/content", io)) as rows:
-                async for row in rows:
-                    yield _answer(row)
+            path = f"files/{quote(self.name_of(file))}/content"
+            async with aclosing(self.lines(path, io, _answer)) as answers:
+                async for answer in answers:
+                    yield answer
 
+    @checks_payload
     async def cancel(self, provider_id: str, io: IO) -> None:
         """Cancel a batch that is in progress."""
         batch = await self.ask(f"batches/{quote(provider_id)}", io)

@@ -81,28 +81,41 @@ class ChatOpenAI(CompletionsModel):
 
     model: str = "gpt-5-mini"
     organization: str | None = None
+    """The organization that is billed."""
     project: str | None = None
+    """The project that is billed."""
     use_responses_api: bool | None = None
     """True: Responses. False: chat completions. None: Responses if a call needs something that only it has."""
     reasoning: dict[str, Any] | None = None
     """`{"effort": "low", "summary": "auto"}`; Responses only."""
     verbosity: str | None = None
+    """How long answers are: "low", "medium" or "high"."""
     store: bool | None = None
+    """Whether OpenAI stores the response."""
     include: list[str] | None = None
     """Additional fields of a response: `["reasoning.encrypted_content"]`; Responses only."""
     truncation: str | None = None
+    """"auto": the middle of a conversation that is too long is dropped; Responses only."""
     previous_response_id: str | None = None
+    """The stored response that this one continues; Responses only."""
     use_previous_response_id: bool = False
     """Whether to send only new messages, with the id of the last stored response."""
     background: bool | None = None
+    """Whether the response is made in the background; Responses only."""
     max_tool_calls: int | None = None
+    """The most calls of OpenAI's own tools; Responses only."""
     modalities: list[str] | None = None
+    """The kinds of output: `["text", "audio"]`."""
     audio: dict[str, Any] | None = None
     """Voice and format of an audio answer: `{"voice": "alloy", "format": "wav"}`."""
     prediction: dict[str, Any] | None = None
+    """Text that the answer probably contains, which makes it faster."""
     prompt_cache_key: str | None = None
+    """Requests with the same key are likelier to share the prompt cache."""
     prompt_cache_retention: str | None = None
+    """How long prompts stay cached: "in_memory" or "24h"."""
     safety_identifier: str | None = None
+    """A stable id of the end user, hashed, for OpenAI's abuse checks."""
 
     if TYPE_CHECKING:  # other names of the fields, for type checkers
         openai_organization: str | None = None

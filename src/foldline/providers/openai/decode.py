@@ -6,12 +6,19 @@ decoded as the equivalent stream: every item added, then done.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from foldline.exceptions import MalformedStreamError, ModelError, StreamTruncatedError
+from foldline.exceptions import (
+    FoldlineError,
+    MalformedStreamError,
+    ModelError,
+    StreamTruncatedError,
+)
 from foldline.protocol.events import Event
 from foldline.protocol.writer import EventWriter
-from foldline.providers._wire import Fail
+from foldline.providers._readable import blocks_so_far
+from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS, Fail
 from foldline.providers.openai.item_index import ItemIndex
 from foldline.providers.openai.message_items import Item, item_reader
 from foldline.providers.openai.wire import (
@@ -41,6 +48,8 @@ class ResponsesDecoder:
         self._sequence: int | None = None
         self._logprobs: list[Any] = []
         self._is_over = False
+        self._failed_blocks: list[Any] = []
+        """The blocks of a response that is not streamed and failed, for the partial message of its error."""
 
     def feed(self, data: object, event: str = "message") -> list[Event]:
         """Return our events for one event of the stream."""
@@ -67,7 +76,11 @@ class ResponsesDecoder:
         if not isinstance(data, dict) or not isinstance(data.get("output"), list):
             raise MalformedStreamError("the answer has no output: is this a Responses endpoint?")
         kind = STATUS_EVENTS.get(str(data.get("status")), "response.completed")
-        return self._start(data) + self._end_with(kind, {"response": data})
+        events = self._start(data)
+        if kind in FAILURE_EVENTS:
+            with suppress(FoldlineError, *MALFORMED_PAYLOAD_ERRORS):  # the failure is raised below
+                self._failed_blocks = blocks_so_far(events + self._output_events(data))
+        return events + self._end_with(kind, {"response": data})
 
     def end(self, *, marked: bool) -> list[Event]:
         """Raise if the stream ended without a terminal event."""
@@ -80,7 +93,8 @@ class ResponsesDecoder:
     def partial_state(self) -> dict[str, Any]:
         """Return usage and metadata so far, for the partial message of an interrupted response."""
         metadata = {**self._writer.metadata_so_far, **to_jsonable(self._metadata)}
-        return {"usage": self._writer.usage_so_far, "metadata": metadata}
+        state = {"usage": self._writer.usage_so_far, "metadata": metadata}
+        return {**state, "blocks": self._failed_blocks} if self._failed_blocks else state
 
     def _count(self, number: int | None) -> None:
         if number is None:
@@ -183,17 +197,22 @@ class ResponsesDecoder:
             kind = STATUS_EVENTS.get(str(response.get("status")), kind)
         if kind in FAILURE_EVENTS or not response:
             raise self._failure(kind, response, data)
-        events = self._start(response)
+        events = self._start(response) + self._output_events(response)
+        self._is_over = True
+        if self._logprobs:
+            self._metadata["logprobs"] = {"content": self._logprobs}
+        return events + self._writer.finish(self._reason(kind, response), metadata=self._metadata)
+
+    def _output_events(self, response: dict[str, Any]) -> list[Event]:
+        """Return the events of the items that have not ended yet."""
+        events: list[Event] = []
         for index, native, item in self._items.match_output(response.get("output") or ()):
             if item is None or not item.is_done:
                 events += self._item_done(item, native, index)
         for item in self._items:
             if not item.is_done:
                 events += item.close()
-        self._is_over = True
-        if self._logprobs:
-            self._metadata["logprobs"] = {"content": self._logprobs}
-        return events + self._writer.finish(self._reason(kind, response), metadata=self._metadata)
+        return events
 
     def _failure(self, kind: str, response: dict[str, Any], data: dict[str, Any]) -> ModelError:
         if response.get("error"):
