@@ -311,8 +311,8 @@ def test_F_Y19_the_system_watches_idle_connections(
     caller = Caller(live(HttpOptions(ca=fault_server.ca_pem)), blocking=blocking)
     url = fault_server.https_url if wire == "https" else fault_server.url
     if is_proxied:
-        options = HttpOptions(ca=fault_server.ca_pem, proxy=fault_server.url)
-        caller = Caller(live(options), blocking=blocking)
+        proxied = HttpOptions(ca=fault_server.ca_pem, proxy=fault_server.url)
+        caller = Caller(live(proxied), blocking=blocking)
     assert caller.read(url + "/ok") == (200, b"ok")
     assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in options
     if hasattr(socket, "TCP_KEEPIDLE"):
