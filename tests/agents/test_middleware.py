@@ -371,7 +371,9 @@ def test_F_Y15_tools_of_middleware_and_plain_declarations_may_be_named():
     declaration = {"type": "function", "function": {"name": "search", "parameters": {}}}
     approval = HumanInTheLoopMiddleware({"add": True, "search": True, "other": False})
 
-    create_agent(scripted(), [declaration], middleware=[Brings(), approval])
+    agent = create_agent(scripted(AIMessage("hi")), [declaration], middleware=[Brings(), approval])
+
+    assert agent.invoke({"messages": ["hi"]})["messages"][-1].content == "hi"
 
 
 def test_middleware_brings_tools_and_two_of_one_name_are_refused(call):

@@ -192,7 +192,7 @@ def wholly(wire: Wire) -> Callable[[bytes], None]:
         model, body = model_of(wire), parse_wire(data)
         error = model._stream_error(body)
         hold(isinstance(error, ModelError), "an error body gives an error")
-        judge(guarded(model._malformed, model._decoder(request()).whole, body), data)
+        judge(guarded(model._malformed, model._decoder(request()).decode_answer, body), data)
 
     return run
 

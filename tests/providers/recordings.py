@@ -63,7 +63,7 @@ def message(events: list[Event]) -> AIMessage:
 def both_messages(make: Callable[[], Any], folder: str, name: str) -> tuple[AIMessage, AIMessage]:
     """The message of the stream and the message of the answer in one piece."""
     return message(stream_events(make(), folder, name)), message(
-        make().whole(whole_answer(folder, name))
+        make().decode_answer(whole_answer(folder, name))
     )
 
 

@@ -67,7 +67,7 @@ class AcmeDecoder(Decoder):
         events = self.writer.text(data["text"]) if "text" in data else []
         return events + self.finish(data) if "why" in data else events
 
-    def whole(self, data: Any) -> list[Any]:
+    def decode_answer(self, data: Any) -> list[Any]:
         return self.writer.text(data["text"]) + self.finish(data)
 
     def finish(self, data: Any) -> list[Any]:
@@ -182,7 +182,7 @@ class Unwritten(Decoder):
     pass
 
 
-@pytest.mark.parametrize(("method", "arguments"), [("feed", ({}, "")), ("whole", ({},))])
+@pytest.mark.parametrize(("method", "arguments"), [("feed", ({}, "")), ("decode_answer", ({},))])
 def test_a_decoder_that_lacks_a_method_says_which(method, arguments):
     with pytest.raises(NotImplementedError, match=rf"Unwritten\.{method}: write it"):
         getattr(Unwritten("acme", "anvil-1"), method)(*arguments)

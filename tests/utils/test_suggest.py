@@ -17,7 +17,8 @@ from foldline.chat_models import init_chat_model
 from foldline.exceptions import ModelConnectionError, UsageError
 from foldline.graph import START, MessagesState, StateGraph
 from foldline.language_models import FakeListChatModel
-from foldline.messages import AIMessage, HumanMessage
+from foldline.load import dumpd, load
+from foldline.messages import AIMessage, HumanMessage, convert_to_messages
 from foldline.prompts import ChatPromptTemplate
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.openai import ChatOpenAI
@@ -229,3 +230,14 @@ def test_a_warning_names_the_line_of_the_program(tmp_path: Any):
         "app.py:3: UserWarning: 'tag' is not a key of a config (did you mean 'tags'?)"
         in result.stderr
     )
+
+
+def test_fields_of_messages_that_come_as_data_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        [message] = convert_to_messages([{"role": "user", "content": "hi", "nmae": "ann"}])
+        loaded = load(dumpd(message))
+
+    assert isinstance(loaded, HumanMessage)
+    with pytest.warns(UserWarning, match="did you mean 'name'"):
+        HumanMessage("hi", nmae="ann")

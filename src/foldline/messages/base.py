@@ -90,9 +90,11 @@ class BaseMessage(Serializable):
             self._check_extra(self.__pydantic_extra__)
 
     def _check_extra(self, names: Iterable[str]) -> None:
-        """Warn of fields that are not known and resemble one that is."""
-        from foldline.utils.suggest import warn_of_typo  # noqa: PLC0415  few messages have extra fields
+        """Warn of fields that are not known and resemble one that is, where the program wrote them."""
+        from foldline.utils.suggest import is_built_from_data, warn_of_typo  # noqa: PLC0415  few messages have extra fields
 
+        if is_built_from_data():
+            return
         cls = type(self)
         for name in names:
             warn_of_typo(cls.__name__, name, cls.model_fields, "it is kept as an extra field")

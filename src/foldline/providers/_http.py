@@ -259,11 +259,11 @@ class HttpChatModel(Endpoint, BaseChatModel):
         if is_error_body(data) and not (isinstance(data, dict) and data.get("id")):
             raise self._stream_error(data)
         try:
-            return guarded(self._malformed, decoder.whole, data)
+            return guarded(self._malformed, decoder.decode_answer, data)
         except MalformedStreamError:
             if not _partial_state_of(decoder).get("blocks"):
                 readable = readable_blocks(
-                    data, self.block_paths, lambda part: self._decoder(request).whole(part)
+                    data, self.block_paths, lambda part: self._decoder(request).decode_answer(part)
                 )
                 request.note(blocks=readable)
             raise

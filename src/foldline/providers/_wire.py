@@ -79,7 +79,7 @@ class WireDecoder(Protocol):
     def feed(self, data: Any, event: str) -> list[Event]:  # noqa: ANN401  each vendor's decoder names its own TypedDict
         """Return the events of one payload of a stream; `event` is its SSE event name."""
 
-    def whole(self, data: Any) -> list[Event]:  # noqa: ANN401  each vendor's decoder names its own TypedDict
+    def decode_answer(self, data: Any) -> list[Event]:  # noqa: ANN401  each vendor's decoder names its own TypedDict
         """Return the events of an answer that is not streamed: the same that its stream would produce."""
 
     def end(self, *, marked: bool) -> list[Event]:

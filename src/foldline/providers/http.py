@@ -44,7 +44,7 @@ class Decoder:
                 return self.writer.finish(data["done"])
             return self.writer.text(data["text"])
 
-        def whole(self, data):
+        def decode_answer(self, data):
             return self.writer.text(data["text"]) + self.writer.finish(data["done"])
 
 
@@ -63,10 +63,10 @@ class Decoder:
         """Return the events of one parsed payload of a stream; `event` is its SSE event name."""
         raise NotImplementedError(f"{type(self).__name__}.feed: write it to read streams")
 
-    def whole(self, data: Any) -> list[Event]:  # noqa: ANN401  the provider's JSON
+    def decode_answer(self, data: Any) -> list[Event]:  # noqa: ANN401  the provider's JSON
         """Return the events of a parsed answer that is not streamed."""
         raise NotImplementedError(
-            f"{type(self).__name__}.whole: write it to read answers that are no streams"
+            f"{type(self).__name__}.decode_answer: write it to read answers that are not streamed"
         )
 
     def end(self, *, marked: bool) -> list[Event]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from foldline._traceback import HOME, WAITING_MODULES
 
-__all__ = ["callers_level", "checked_names", "nearest", "warn_of_typo"]
+__all__ = ["callers_level", "checked_names", "is_built_from_data", "nearest", "warn_of_typo"]
 
 LONGEST = 64
 """Longer names are not compared: the time grows with the square of the length."""
@@ -60,6 +60,14 @@ def callers_level() -> int:
     while frame.f_back is not None and _is_machinery(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def is_built_from_data() -> bool:
+    """Whether foldline itself calls the constructor that is running, with names that came as data."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_name in ("__init__", "_check_extra"):
+        frame = frame.f_back
+    return frame.f_code.co_filename.startswith(HOME)
 
 
 def _is_machinery(file: str) -> bool:

@@ -45,7 +45,7 @@ def test_a_recorded_stream_obeys_the_grammar(name):
 @pytest.mark.parametrize("name", PAIRS)
 def test_stream_and_whole_answer_give_the_same_message(name):
     streamed_message = message_of(decode_stream(stream_of(name)))
-    whole_message = message_of(decoder().whole(whole_of(name)))
+    whole_message = message_of(decoder().decode_answer(whole_of(name)))
 
     assert streamed_message == whole_message
     assert streamed_message.usage_metadata == whole_message.usage_metadata
@@ -55,7 +55,9 @@ def test_stream_and_whole_answer_give_the_same_message(name):
 @pytest.mark.parametrize("path", LLAMA, ids=lambda path: path.stem)
 def test_what_a_real_server_streamed_is_what_it_said_whole(path):
     streamed_message = message_of(decode_stream(path.read_bytes()))
-    whole_message = message_of(decoder().whole(json.loads(path.with_suffix(".json").read_text())))
+    whole_message = message_of(
+        decoder().decode_answer(json.loads(path.with_suffix(".json").read_text()))
+    )
 
     assert streamed_message.text == whole_message.text
     assert [call["args"] for call in streamed_message.tool_calls] == [
@@ -296,7 +298,7 @@ def test_F_T04_an_error_inside_a_stream_is_typed(name, kind):
 @pytest.mark.parametrize("data", [None, [], "text", {"content": None}, {}])
 def test_an_answer_of_another_shape_is_malformed(data):
     with pytest.raises(MalformedStreamError):
-        decoder().whole(data)
+        decoder().decode_answer(data)
 
 
 @pytest.mark.parametrize("name", ["tool-use", "thinking", "web-search", "citations-documents"])

@@ -68,7 +68,7 @@ def test_F_V08_a_token_that_a_server_says_back_is_not_shown(call, fault_server, 
     ],
 )
 def test_usage_that_counts_nothing_costs_no_answer(usage):
-    message = message_of(decoder().whole({**ANSWER, "usage": usage}))
+    message = message_of(decoder().decode_answer({**ANSWER, "usage": usage}))
     assert message.text == "Hi."
     assert message.response_metadata["usage"] == usage
 
@@ -76,7 +76,7 @@ def test_usage_that_counts_nothing_costs_no_answer(usage):
 @pytest.mark.parametrize("tool_input", [[], 0, False, [1], 3])
 def test_F_U03_input_that_is_no_object_makes_an_invalid_call(tool_input):
     tool_use = {"type": "tool_use", "id": "c1", "name": "f", "input": tool_input}
-    message = message_of(decoder().whole({**ANSWER, "content": [tool_use]}))
+    message = message_of(decoder().decode_answer({**ANSWER, "content": [tool_use]}))
     assert message.tool_calls == []
     assert message.invalid_tool_calls[0]["args"] == json.dumps(tool_input)
 

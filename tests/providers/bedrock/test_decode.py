@@ -31,7 +31,7 @@ from tests.providers.bedrock.answers import (
 @pytest.mark.parametrize("name", NAMES)
 def test_stream_and_whole_answer_give_one_message(name):
     stream_events = decode_stream(events_of(name))
-    whole_events = decoder().whole(copy.deepcopy(whole_of(name)))
+    whole_events = decoder().decode_answer(copy.deepcopy(whole_of(name)))
 
     assert_valid_event_stream(stream_events)
     assert_valid_event_stream(whole_events)
@@ -125,7 +125,7 @@ def test_metadata_keeps_latency_trace_and_further_fields():
 def test_every_stop_reason_has_our_word(reason, expected):
     answer = {**whole_of("text"), "stopReason": reason}
 
-    assert message_of(decoder().whole(answer)).finish_reason == expected
+    assert message_of(decoder().decode_answer(answer)).finish_reason == expected
 
 
 def test_usage_counts_the_cache_as_input():
@@ -149,17 +149,20 @@ def test_usage_counts_the_cache_as_input():
 
 @pytest.mark.parametrize("usage", [None, "free", [1], 5, {"inputTokens": "5"}, {"cacheDetails": 1}])
 def test_usage_that_counts_nothing_costs_no_answer(usage):
-    assert message_of(decoder().whole({**whole_of("text"), "usage": usage})).text == "Hello there."
+    assert (
+        message_of(decoder().decode_answer({**whole_of("text"), "usage": usage})).text
+        == "Hello there."
+    )
 
 
 @pytest.mark.parametrize("answer", [[], "x", {}, {"output": {}}, {"output": {"message": []}}])
 def test_an_answer_without_a_message_is_malformed(answer):
     with pytest.raises(MalformedStreamError):
-        decoder().whole(answer)
+        decoder().decode_answer(answer)
 
 
 def test_an_answer_without_content_is_an_empty_message():
-    message = message_of(decoder().whole({"output": {"message": {"role": "assistant"}}}))
+    message = message_of(decoder().decode_answer({"output": {"message": {"role": "assistant"}}}))
 
     assert message.content_blocks == []
 
@@ -168,7 +171,7 @@ def test_an_answer_without_content_is_an_empty_message():
 def test_a_block_of_another_shape_is_kept(block):
     answer = {"output": {"message": {"content": [block, {"text": "on"}]}}, "stopReason": "end_turn"}
 
-    first, second = without_index(message_of(decoder().whole(answer)))
+    first, second = without_index(message_of(decoder().decode_answer(answer)))
     assert first == {"type": "non_standard", "value": block}
     assert second["text"] == "on"
 
@@ -178,7 +181,7 @@ def test_input_that_is_no_object_makes_an_invalid_call(value):
     call = {"toolUse": {"toolUseId": "t", "name": "f", "input": value}}
     answer = {"output": {"message": {"content": [call]}}, "stopReason": "tool_use"}
 
-    message = message_of(decoder().whole(answer))
+    message = message_of(decoder().decode_answer(answer))
     assert message.tool_calls == []
     assert len(message.invalid_tool_calls) == 1
 

@@ -44,7 +44,7 @@ def test_a_recorded_stream_obeys_the_grammar(name):
 @pytest.mark.parametrize("name", PAIRS)
 def test_stream_and_whole_answer_give_the_same_message(name):
     streamed_message = message_of(decode_stream(stream_of(name)))
-    whole_message = message_of(decoder().whole(whole_of(name)))
+    whole_message = message_of(decoder().decode_answer(whole_of(name)))
 
     assert streamed_message == whole_message
     assert streamed_message.usage_metadata == whole_message.usage_metadata
@@ -53,7 +53,7 @@ def test_stream_and_whole_answer_give_the_same_message(name):
 @pytest.mark.parametrize("name", [name for name in PAIRS if name != "unknown-part"])
 def test_googles_own_types_hear_the_same(name):
     message, sdk_response = (
-        message_of(decoder().whole(whole_of(name))),
+        message_of(decoder().decode_answer(whole_of(name))),
         GenerateContentResponse(**whole_of(name)),
     )
     parts = (
@@ -244,7 +244,7 @@ def test_F_T12_empty_and_null_chunks_harm_nothing():
 
 def test_F_T14_other_candidates_are_kept_apart():
     others = []
-    message = message_of(decoder(others=others).whole(whole_of("two-candidates")))
+    message = message_of(decoder(others=others).decode_answer(whole_of("two-candidates")))
 
     assert message.text == "One."
     assert [(other_message.text, other_message.finish_reason) for other_message in others] == [
@@ -255,7 +255,9 @@ def test_F_T14_other_candidates_are_kept_apart():
 def test_a_stream_that_came_as_a_list_is_one_answer():
     chunks = [data for _, data in payloads(stream_of("thinking"))]
 
-    assert message_of(decoder().whole(chunks)) == message_of(decode_stream(stream_of("thinking")))
+    assert message_of(decoder().decode_answer(chunks)) == message_of(
+        decode_stream(stream_of("thinking"))
+    )
 
 
 def test_F_T01_a_stream_that_just_ends_is_truncated():
@@ -276,7 +278,7 @@ def test_F_T04_an_error_inside_a_stream_is_typed(name):
 @pytest.mark.parametrize("data", [{}, {"usageMetadata": {}}, "text", [[]]])
 def test_an_answer_of_another_shape_is_malformed(data):
     with pytest.raises(MalformedStreamError):
-        decoder().whole(data)
+        decoder().decode_answer(data)
 
 
 @pytest.mark.parametrize("name", ["thinking", "function-calls-parallel", "code-execution"])

@@ -37,7 +37,7 @@ def answer(*parts, usage=None, **candidate) -> dict:
 
 
 def decode_message(*parts, **fields):
-    return message_of(decoder().whole(answer(*parts, **fields)))
+    return message_of(decoder().decode_answer(answer(*parts, **fields)))
 
 
 def decode_chunks(*chunks) -> list:
@@ -75,7 +75,7 @@ def events_of(*chunks) -> Answer:
 )
 def test_E1_odd_usage_costs_only_the_counts(usage, expected_counts):
     decoding = decoder()
-    message = message_of(decoding.whole(answer({"text": "Hi"}, usage=usage)))
+    message = message_of(decoding.decode_answer(answer({"text": "Hi"}, usage=usage)))
 
     assert message.text == "Hi"
     assert message.response_metadata["usage_metadata"] == usage
@@ -194,7 +194,7 @@ def test_E3_a_whole_answer_without_a_reason_to_stop_is_truncated_and_keeps_what_
     decoding, builder = decoder(), MessageBuilder()
     part = answer({"text": "Half a"}, finishReason=None, usage={"promptTokenCount": 5})
     with pytest.raises(StreamTruncatedError, match="finishReason"):
-        decoding.whole(part)
+        decoding.decode_answer(part)
     builder.note(**decoding.partial_state())
 
     assert decoding.partial_state()["usage"]["input_tokens"] == 5
@@ -207,7 +207,7 @@ def test_E3_a_whole_answer_without_a_reason_to_stop_is_truncated_and_keeps_what_
 def test_E3_a_whole_answer_without_candidates_is_malformed(response):
     decoding = decoder()
     with pytest.raises(MalformedStreamError, match="no candidates"):
-        decoding.whole({**response, "usageMetadata": {"promptTokenCount": 5}})
+        decoding.decode_answer({**response, "usageMetadata": {"promptTokenCount": 5}})
 
     assert decoding.partial_state()["usage"]["input_tokens"] == 5
 
@@ -215,7 +215,7 @@ def test_E3_a_whole_answer_without_candidates_is_malformed(response):
 def test_E3_a_prompt_that_was_blocked_is_an_answer():
     feedback = {"promptFeedback": {"blockReason": "SAFETY"}, "candidates": []}
 
-    assert message_of(decoder().whole(feedback)).finish_reason == "content_filter"
+    assert message_of(decoder().decode_answer(feedback)).finish_reason == "content_filter"
 
 
 def test_E3_the_partial_message_of_a_truncated_whole_answer_has_its_text(fault_server, call):

@@ -70,7 +70,7 @@ def test_events_are_well_formed(folder: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", [*CHAT, *RESPONSES])
 def test_whole_answers_are_well_formed_events(name: str) -> None:
-    assert_valid_event_stream(decoder(name).whole(recordings.whole_answer("openai", name)))
+    assert_valid_event_stream(decoder(name).decode_answer(recordings.whole_answer("openai", name)))
 
 
 @pytest.mark.parametrize(("folder", "name"), STREAMS)
@@ -239,7 +239,7 @@ def test_F_T14_further_choices_are_messages_of_their_own() -> None:
         if source == "stream":
             events = recordings.stream_events(reader, "openai", "chat-two-choices")
         else:
-            events = reader.whole(recordings.whole_answer("openai", "chat-two-choices"))
+            events = reader.decode_answer(recordings.whole_answer("openai", "chat-two-choices"))
         assert recordings.message(events).text == "Heads."
         assert [other.text for other in others] == ["Tails."]
 
@@ -392,7 +392,7 @@ def fold_message(events: list[Any]) -> Any:
     "usage", ["n/a", [1], 5, {"prompt_tokens": 10**400, "completion_tokens": 1}]
 )
 def test_F_S12_usage_that_counts_nothing_costs_no_answer(usage: Any) -> None:
-    message = fold_message(decoder("chat-text").whole({**plain(), "usage": usage}))
+    message = fold_message(decoder("chat-text").decode_answer({**plain(), "usage": usage}))
 
     assert message.text == "Hi."
     assert message.response_metadata["token_usage"] == usage
@@ -400,7 +400,7 @@ def test_F_S12_usage_that_counts_nothing_costs_no_answer(usage: Any) -> None:
 
 def test_F_S12_what_only_some_hosts_say_of_a_choice_is_kept() -> None:
     extras = {"stop_reason": "###", "native_finish_reason": "STOP", "matched_stop": None}
-    message = fold_message(decoder("chat-text").whole(plain(**extras)))
+    message = fold_message(decoder("chat-text").decode_answer(plain(**extras)))
 
     assert message.finish_reason == "stop"
     assert message.response_metadata["stop_reason"] == "###"
@@ -423,7 +423,7 @@ def test_E3_an_answer_without_a_choice_is_no_answer() -> None:
     reader = decoder("chat-text")
     usage = {"prompt_tokens": 5, "completion_tokens": 0, "total_tokens": 5}
     with pytest.raises(MalformedStreamError, match="no choices"):
-        reader.whole({"id": "c1", "choices": [], "usage": usage})
+        reader.decode_answer({"id": "c1", "choices": [], "usage": usage})
 
     assert reader.partial_state()["usage"]["input_tokens"] == 5  # it was paid for
 
@@ -435,7 +435,7 @@ def test_choices_whose_indexes_say_nothing_are_told_apart_by_their_places(
     others: list[Any] = []
     reader = CompletionsDecoder(OPENAI, recordings.fail, others=others)
     first, second = plain(index=index), plain(index=index, message={"content": "Ho."})
-    events = reader.whole({**first, "choices": first["choices"] + second["choices"]})
+    events = reader.decode_answer({**first, "choices": first["choices"] + second["choices"]})
 
     assert fold_message(events).text == "Hi."
     assert [other.text for other in others] == ["Ho."]

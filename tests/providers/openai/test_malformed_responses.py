@@ -46,7 +46,7 @@ def decoder() -> ResponsesDecoder:
 
 
 def decode(*output: Json, **fields: Any) -> AIMessage:
-    events = decoder().whole(response(*output, **fields))
+    events = decoder().decode_answer(response(*output, **fields))
     assert_valid_event_stream(events)
     return recordings.message(events)
 

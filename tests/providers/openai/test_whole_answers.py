@@ -119,7 +119,7 @@ def test_an_odd_answer_is_a_valid_stream_or_a_fault_of_the_vendor(
     answer: Any, model: str | None, host: Host
 ) -> None:
     try:
-        events = decoder(model, host).whole(answer)
+        events = decoder(model, host).decode_answer(answer)
     except (FoldlineError, *MALFORMED_PAYLOAD_ERRORS):
         return
     assert_valid_event_stream(events)
@@ -140,7 +140,7 @@ def test_an_odd_answer_is_a_valid_stream_or_a_fault_of_the_vendor(
     ],
 )
 def test_answers_as_hosts_send_them_are_one_text(change: dict[str, Any]) -> None:
-    events = decoder("m").whole({**ANSWER, **change})
+    events = decoder("m").decode_answer({**ANSWER, **change})
 
     message = AIMessage.from_fold(fold(events), "v0")
     assert message.content == "Bears sleep in winter."
@@ -152,14 +152,14 @@ def test_answers_as_hosts_send_them_are_one_text(change: dict[str, Any]) -> None
 @pytest.mark.parametrize("folder", ["openai", "llama"])
 def test_a_recorded_answer_is_read_whole(folder: str) -> None:
     answer = recordings.whole_answer(folder, "chat-text")
-    message = AIMessage.from_fold(fold(decoder("m").whole(answer)), "v0")
+    message = AIMessage.from_fold(fold(decoder("m").decode_answer(answer)), "v0")
 
     assert message.content == answer["choices"][0]["message"]["content"]
 
 
 def test_a_decoder_that_told_an_answer_is_over() -> None:
     decoding = decoder("m")
-    decoding.whole(ANSWER)
+    decoding.decode_answer(ANSWER)
 
     assert decoding.feed(ANSWER) == []
     assert decoding.end(marked=True) == []
@@ -186,6 +186,6 @@ def test_E2_nothing_of_a_plain_answer_is_lost_when_its_reader_leaves(
 
 
 def test_what_is_read_elsewhere_is_not_told_twice() -> None:
-    finish = decoder("m").whole(ANSWER)[-1]
+    finish = decoder("m").decode_answer(ANSWER)[-1]
 
     assert not (READ_FIELDS - {"id"}) & finish["metadata"].keys()

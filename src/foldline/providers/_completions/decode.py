@@ -86,7 +86,7 @@ class CompletionsDecoder:
             self._usage(usage, first)
         return events
 
-    def whole(self, data: Chunk) -> list[Event]:
+    def decode_answer(self, data: Chunk) -> list[Event]:
         """Return the events of an answer that is not streamed."""
         events = self.feed(_with_indexes(data))
         if not isinstance(data.get("choices"), list) or not data["choices"]:

@@ -94,7 +94,7 @@ class AnthropicDecoder:
         read = self._events.get(kind)
         return read(data) if read is not None else []  # ping, and unknown events
 
-    def whole(self, data: Message) -> list[Event]:
+    def decode_answer(self, data: Message) -> list[Event]:
         """Return the events of an answer that is not streamed."""
         if type(data) is not dict or not isinstance(data.get("content"), list):
             if type(data) is dict and data.get("type") == "error":

@@ -94,7 +94,7 @@ class BedrockDecoder:
             self._metadata[event] = _other_fields(cast("Block", data), "p")
         return []
 
-    def whole(self, data: Answer) -> list[Event]:
+    def decode_answer(self, data: Answer) -> list[Event]:
         """Return the events of an answer that is not streamed."""
         output = data.get("output") if type(data) is dict else None
         message = output.get("message") if isinstance(output, dict) else None

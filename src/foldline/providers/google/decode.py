@@ -188,7 +188,7 @@ class GoogleDecoder:
             self._count(usage)
         return events
 
-    def whole(self, data: Chunk | list[Chunk]) -> list[Event]:
+    def decode_answer(self, data: Chunk | list[Chunk]) -> list[Event]:
         """Return the events of an answer that is not streamed, or of a stream sent as a list."""
         for chunk in data if isinstance(data, list) else [data]:
             self._buffered_events += self.feed(chunk)

@@ -71,7 +71,7 @@ class ResponsesDecoder:
         item, events = self._item_of(data)
         return events + item.feed(name, data)
 
-    def whole(self, data: object) -> list[Event]:
+    def decode_answer(self, data: object) -> list[Event]:
         """Return the events of a response that is not streamed."""
         if not isinstance(data, dict) or not isinstance(data.get("output"), list):
             raise MalformedStreamError("the answer has no output: is this a Responses endpoint?")
