@@ -229,7 +229,7 @@ class Loop:
     def _until(pipe: Any, appends: int) -> bytes:
         """Wait until so many appends are acknowledged."""
         output = b""
-        while output_text.count(b" ") < appends:
+        while output.count(b" ") < appends:
             output += (more := pipe.read(64))
             if not more:
                 break
