@@ -22,9 +22,8 @@ from foldline.tracers._columns import COLUMNS, UPSERT
 from foldline.tracers._schema import connect
 from tests.studio.test_api import asking_agent
 
-pytestmark = pytest.mark.timing  # a browser waits for each word at most 30 seconds
-
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+# A browser waits for each word at most 30 seconds.
+pytestmark = [pytest.mark.slow, pytest.mark.timing, pytest.mark.timeout(240)]
 SHOWN = (
     "traces", "trace", "error", "compare", "charts", "playground", "sessions", "threads", "datasets", "dark",
     "narrow-light-traces", "narrow-dark-trace", "right-to-left",
