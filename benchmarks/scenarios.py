@@ -546,7 +546,7 @@ def vectors(side: str) -> Run:
     """Search 100,000 vectors of 384 numbers: ours, or the bare product of NumPy."""
     from benchmarks import vectors as search
 
-    store, units, query = search._filled()
+    store, units, query = search._filled_store()
     numbers = query.tolist()
     if side == "foldline":
         return times(5, lambda: store.similarity_search_by_vector(numbers, k=search.K))
