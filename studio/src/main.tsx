@@ -33,6 +33,7 @@ function useHash(): string[] {
   useEffect(() => {
     const changed = () => setHash(location.hash);
     addEventListener("hashchange", changed);
+    changed(); // the address may have changed since the first drawing, before anything listened
     return () => removeEventListener("hashchange", changed);
   }, []);
   const parts = hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);

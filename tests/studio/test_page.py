@@ -22,8 +22,7 @@ from foldline.tracers._columns import COLUMNS, UPSERT
 from foldline.tracers._schema import connect
 from tests.studio.test_api import asking_agent
 
-# A browser waits for each word at most 30 seconds.
-pytestmark = [pytest.mark.slow, pytest.mark.timing, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 SHOWN = (
     "traces", "trace", "error", "compare", "charts", "playground", "sessions", "threads", "datasets", "dark",
     "narrow-light-traces", "narrow-dark-trace", "right-to-left",
@@ -141,6 +140,23 @@ def test_an_error_is_shown_with_what_came_before_it(studio: Any, open_page: Any,
     assert "The beginning of an" in page.inner_text(".message.assistant")
     assert str(studio.folder) not in page.content()
     shoot(page, "error")
+
+
+CHANGE_ADDRESS_WHILE_DRAWING = """
+window.requestAnimationFrame = (draw) => setTimeout(draw, 2000);
+new MutationObserver((_, observer) => {
+  if (!document.querySelector("#app nav")) return;
+  observer.disconnect();
+  location.hash = "/sessions";
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+def test_an_address_that_changes_while_the_page_is_drawn_is_followed(studio: Any, open_page: Any):
+    page = open_page(studio)
+    page.add_init_script(CHANGE_ADDRESS_WHILE_DRAWING)
+    page.reload()
+    page.wait_for_selector("text=holiday plans", timeout=10_000)
 
 
 def test_what_a_model_writes_is_inert(studio: Any, open_page: Any):
