@@ -26,7 +26,6 @@ MAY_WAIT = (
 
 LONGEST_FILE = 600
 LONG_FOR_A_REASON: dict[str, str] = {
-    "src/foldline/language_models/base_chat_model.py": "the signatures of its methods, as in runnables/base.py",
     "src/foldline/runnables/base.py": "the signatures of its methods, where checkers and editors look for them",
 }
 """Path -> why it may be longer: a data table, a generated file."""

@@ -176,23 +176,23 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar, Chunk]
 
     def predict(self, text: str, *, stop: list[str] | None = None, **kwargs: object) -> str:
         """Return the text of the answer to a text: LangChain's older name for `invoke`."""
-        return _text_of(self.invoke(text, **_with_stop(stop, kwargs)))
+        return _text_of(self.invoke(text, **with_stop(stop, kwargs)))
 
     async def apredict(self, text: str, *, stop: list[str] | None = None, **kwargs: object) -> str:
         """Return the text of the answer to a text: LangChain's older name for `ainvoke`."""
-        return _text_of(await self.ainvoke(text, **_with_stop(stop, kwargs)))
+        return _text_of(await self.ainvoke(text, **with_stop(stop, kwargs)))
 
     def predict_messages(
         self, messages: list[BaseMessage], *, stop: list[str] | None = None, **kwargs: object
     ) -> BaseMessage:
         """Return the answer to messages, as a message: LangChain's older name for `invoke`."""
-        return _message_of(self.invoke(messages, **_with_stop(stop, kwargs)))
+        return _message_of(self.invoke(messages, **with_stop(stop, kwargs)))
 
     async def apredict_messages(
         self, messages: list[BaseMessage], *, stop: list[str] | None = None, **kwargs: object
     ) -> BaseMessage:
         """Return the answer to messages, as a message: LangChain's older name for `ainvoke`."""
-        return _message_of(await self.ainvoke(messages, **_with_stop(stop, kwargs)))
+        return _message_of(await self.ainvoke(messages, **with_stop(stop, kwargs)))
 
     def get_token_ids(self, text: str) -> list[int]:
         """Return the ids of the tokens of a text: of your tokenizer, else made-up ones, four characters each."""
@@ -226,7 +226,8 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar, Chunk]
         raise NotImplementedError(f"{type(self).__name__} has no structured output")
 
 
-def _with_stop(stop: list[str] | None, kwargs: Params) -> Params:
+def with_stop(stop: list[str] | None, kwargs: Params) -> Params:
+    """Return keyword arguments with `stop`, if it is set."""
     return kwargs if stop is None else {**kwargs, "stop": stop}
 
 

@@ -29,7 +29,7 @@ from foldline._run import Run
 from foldline._traceback import closing, entry_point
 from foldline.callbacks.base import Callbacks
 from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from foldline.language_models.base import BaseLanguageModel, Params
+from foldline.language_models.base import BaseLanguageModel, Params, with_stop
 from foldline.language_models.call.author import (
     call_process,
     inherited_chunks,
@@ -281,8 +281,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
 
     def _accepts_option(self, name: str) -> bool:
         plain = name.replace("_", "").lower()  # modelOptions is a spelling, not a mistake
-        known = (*type(self).model_fields, *COMMON_SETTINGS, *CALL_OPTIONS)
-        return any(plain == option.replace("_", "").lower() for option in known)
+        return any(plain == option.replace("_", "").lower() for option in self._option_names())
 
     @property
     def _settings(self) -> Params:
@@ -554,7 +553,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
     ) -> LLMResult:
         """Answer several conversations; the result has every generation of each."""
         config = dict(zip(RUN_KEYS, (callbacks, tags, metadata, run_name, run_id), strict=True))
-        return drive(generate_each(self, messages, BLOCKING, config, _with_stop(kwargs, stop)))
+        return drive(generate_each(self, messages, BLOCKING, config, with_stop(stop, kwargs)))
 
     async def agenerate(
         self,
@@ -570,7 +569,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
     ) -> LLMResult:
         """Answer several conversations at once; the result has every generation of each."""
         config = dict(zip(RUN_KEYS, (callbacks, tags, metadata, run_name, run_id), strict=True))
-        return await generate_each(self, messages, ASYNC, config, _with_stop(kwargs, stop))
+        return await generate_each(self, messages, ASYNC, config, with_stop(stop, kwargs))
 
     def generate_prompt(
         self,
@@ -599,7 +598,3 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
 
 
 RUN_KEYS = ("callbacks", "tags", "metadata", "run_name", "run_id")
-
-
-def _with_stop(kwargs: Params, stop: list[str] | None) -> Params:
-    return kwargs if stop is None else {**kwargs, "stop": stop}
