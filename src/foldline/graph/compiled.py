@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, RootModel, create_model
+from pydantic import BaseModel, create_model
 
 from foldline._config import RunnableConfig
 from foldline._io.drive import drive
@@ -369,6 +369,8 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         if isinstance(schema, type) and issubclass(schema, BaseModel):
             return schema
         if self.plan.keys.is_root:
+            from pydantic import RootModel  # noqa: PLC0415  it builds a schema when it is imported
+
             root: type[BaseModel] = RootModel[self.plan.keys.types[ROOT]]  # type: ignore[name-defined]
             return root
         fields: dict[str, Any] = {key: (self.plan.keys.types[key], None) for key in names}

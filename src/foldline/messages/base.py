@@ -6,7 +6,7 @@ Nothing here is specific to roles, providers or streaming.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, ClassVar, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, cast
 
 from pydantic import ConfigDict, Field, field_validator
 
@@ -17,8 +17,11 @@ from foldline.load.serializable import Serializable
 from foldline.messages import _growth
 from foldline.messages._growth import merge_content
 from foldline.messages._runnable_function import runnable_function
-from foldline.protocol.blocks import ContentBlock
 from foldline.utils import _surrogates
+
+if TYPE_CHECKING:
+    # Not at run time: a program with plain text does not need these fifty classes.
+    from foldline.protocol.blocks import ContentBlock
 
 __all__ = [
     "BaseMessage",

@@ -35,7 +35,7 @@ class Arguments(BaseModel):
     """Base of the models made here: unknown arguments are an error, where Pydantic would ignore them."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        arbitrary_types_allowed=True, protected_namespaces=()
+        arbitrary_types_allowed=True, protected_namespaces=(), defer_build=True
     )
 
 
@@ -146,7 +146,13 @@ def make_model(name: str, fields: dict[str, tuple[Any, Any]], doc: str = "") -> 
         else:
             definitions[field] = (annotation, default)
     try:
-        return create_model(name, __base__=Arguments, __doc__=doc or None, **definitions)
+        return create_model(
+            name,
+            __base__=Arguments,
+            __doc__=doc or None,
+            __cls_kwargs__={"defer_build": False},  # only the base is not built when it is imported
+            **definitions,
+        )
     except (PydanticUserError, PydanticSchemaGenerationError, NameError) as error:
         raise UsageError(f"the arguments of {name} have no schema: {error}") from error
 

@@ -381,6 +381,8 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 class BaseToolkit(BaseModel, ABC):
     """Tools that belong together."""
 
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
+
     @abstractmethod
     def get_tools(self) -> list[BaseTool]:
         """Return the tools."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypedDict, Unpack, overload
 
-from pydantic import BaseModel, RootModel
+from pydantic import BaseModel
 
 from foldline._config import RunnableConfig
 from foldline._io.waiting import is_async_callable
@@ -259,7 +259,7 @@ def _schema_of(runnable: AnyRunnable, name: str, arg_types: dict[str, type] | No
     if is_typed_dict(runnable.InputType):
         return model_of(runnable.InputType)
     model = runnable.get_input_schema()
-    if not issubclass(model, RootModel) and model.model_fields:
+    if not model.__pydantic_root_model__ and model.model_fields:
         return model
     input_schema = runnable.get_input_jsonschema()
     if _is_object(input_schema):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeGuard, cast
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, RootModel, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.fields import FieldInfo
 
 from foldline.exceptions import MissingExtraError
@@ -119,6 +119,8 @@ def create_model_v2(
     if root is not None:
         if field_definitions:
             raise ValueError("a root model has no fields: pass `root` or `field_definitions`")
+        from pydantic import RootModel  # noqa: PLC0415  it builds a schema when it is imported
+
         kind, default = root if isinstance(root, tuple) else (root, ...)
         base: Any = RootModel.__class_getitem__(kind)
         model: Any = pydantic.create_model(
