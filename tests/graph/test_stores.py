@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 import pytest
 
+from foldline._storage.sqlite import Database
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.exceptions import BlockingCallError, SchemaError, UsageError
 from foldline.graph import GetOp, InMemoryStore, PostgresStore, PutOp, SearchOp, SqliteStore
+from foldline.graph.store import engine
+from foldline.graph.store.sqlite import MIGRATIONS
 from tests.servers.databases import postgres_server
 
 __all__ = ["postgres_server"]
@@ -22,17 +26,19 @@ def letters(texts):
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def make(request, tmp_path):
-    def build(index=None):
+    def build(index=None, ttl=None):
         if request.param == "memory":
-            return InMemoryStore(index=index)
+            return InMemoryStore(index=index, ttl=ttl)
         if request.param == "sqlite":
-            return SqliteStore(tmp_path / "store.db", index=index)
+            return SqliteStore(tmp_path / "store.db", index=index, ttl=ttl)
         server = request.getfixturevalue("postgres_server")
-        store = PostgresStore(server.url, index=index)
-        for name in store.list_namespaces(limit=1000):
-            for item in store.search(name, limit=1000):
-                store.delete(item.namespace, item.key)
-        return store
+        used = PostgresStore(server.url)
+        used.sweep_ttl()
+        for name in used.list_namespaces(limit=1000):
+            for item in used.search(name, limit=1000):
+                used.delete(item.namespace, item.key)
+        used.close()
+        return PostgresStore(server.url, index=index, ttl=ttl)
 
     return build
 
@@ -120,6 +126,121 @@ def test_a_namespace_without_a_value_that_lasts_is_not_listed(call, make):
     store.put(("there",), "new", {"v": 1}, ttl=10)
 
     assert call.run(store, "list_namespaces") == [("there",)]
+
+
+class Clock:
+    """The time of the stores, which a test can move."""
+
+    minutes = 0
+
+    def now(self, zone):
+        return datetime.now(zone) + timedelta(minutes=self.minutes)
+
+    fromisoformat = staticmethod(datetime.fromisoformat)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(engine, "datetime", clock)
+    return clock
+
+
+def test_reading_a_value_starts_its_time_again(call, make, clock):
+    store = make()
+    for key in ("got", "found", "untouched"):
+        store.put(("a", key), key, {"v": 1}, ttl=4)
+    for _ in range(3):
+        clock.minutes += 2
+        assert call.run(store, "get", ("a", "got"), "got") is not None
+        assert len(call.run(store, "search", ("a", "found"))) == 1
+        assert call.run(store, "get", ("a", "got"), "got", refresh_ttl=False) is not None
+
+    assert store.get(("a", "untouched"), "untouched") is None
+
+
+@pytest.mark.parametrize(
+    ("config", "arguments"), [({"refresh_on_read": False}, {}), (None, {"refresh_ttl": False})]
+)
+def test_reading_does_not_start_the_time_again_where_it_should_not(
+    call, make, clock, config, arguments
+):
+    store = make(ttl=config)
+    store.put(("a",), "k", {"v": 1}, ttl=3)
+    call.run(store, "get", ("a",), "k", **arguments)
+    call.run(store, "search", ("a",), **arguments)
+    clock.minutes += 2
+    call.run(store, "get", ("a",), "k", **arguments)
+    call.run(store, "search", ("a",), **arguments)
+    clock.minutes += 2
+
+    assert call.run(store, "get", ("a",), "k") is None
+    assert call.run(store, "search", ("a",)) == []
+
+
+def test_a_page_of_a_search_starts_only_its_own_time_again(make, clock):
+    store = make()
+    for number in range(3):
+        store.put(("a",), str(number), {"n": number}, ttl=3)
+    for _ in range(2):
+        clock.minutes += 2
+        shown = store.search(("a",), limit=1)
+
+    assert [item.key for item in shown] == ["2"]
+    assert [item.key for item in store.search(("a",))] == ["2"]
+
+
+def test_a_store_has_a_time_for_values_that_have_none(call, make):
+    store = make(ttl={"default_ttl": -1})
+    call.run(store, "put", ("a",), "default", {"v": 1})
+    call.run(store, "put", ("a",), "never", {"v": 1}, ttl=None)
+    call.run(store, "put", ("a",), "own", {"v": 1}, ttl=10)
+
+    assert {item.key for item in store.search(("a",))} == {"never", "own"}
+
+
+def test_what_is_too_old_is_deleted(call, make):
+    store = make()
+    store.put(("a",), "old", {"v": 1}, ttl=-1)
+    store.put(("a",), "new", {"v": 1}, ttl=10)
+    store.put(("a",), "forever", {"v": 1})
+
+    assert call.run(store, "sweep_ttl") == 1
+    assert call.run(store, "sweep_ttl") == 0
+    assert {item.key for item in store.search(("a",))} == {"forever", "new"}
+
+
+def test_a_write_deletes_what_is_too_old_where_the_store_is_told_to(make):
+    store = make(ttl={"sweep_interval_minutes": 60})
+    store.put(("a",), "first", {"v": 1}, ttl=-1)  # the first write sweeps, itself included
+    store.put(("a",), "second", {"v": 1}, ttl=-1)  # within the hour: it stays
+
+    assert store.sweep_ttl() == 1
+
+
+def test_a_value_that_was_written_again_keeps_its_new_time(make):
+    store = make()
+    store.put(("a",), "k", {"v": 1}, ttl=10)
+    row = store._read("a\x1f", "k")
+    store.put(("a",), "k", {"v": 2}, ttl=-1)
+    store._renew([row], ["9999"])
+
+    assert store.get(("a",), "k") is None
+
+
+def test_a_file_of_an_older_version_gets_the_time_of_its_values(tmp_path):
+    path = tmp_path / "store.db"
+    database = Database(path, "items", MIGRATIONS[:1])
+    with database.write() as connection:
+        connection.execute(
+            "INSERT INTO items VALUES ('a\x1f', 'k', '{}', ?, ?, NULL, NULL)", ["2026-01-01"] * 2
+        )
+    database.close()
+
+    store = SqliteStore(path)
+    store.put(("a",), "expiring", {"v": 2}, ttl=10)
+
+    assert {item.key for item in store.search(("a",))} == {"k", "expiring"}
 
 
 def test_several_things_are_done_at_once(call, make):

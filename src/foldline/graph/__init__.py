@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         PutOp,
         SearchItem,
         SearchOp,
+        TTLConfig,
     )
     from foldline.graph.store.memory import InMemoryStore
     from foldline.graph.store.postgres import PostgresStore
@@ -104,6 +105,7 @@ __all__ = [
     "StateSnapshot",
     "ThreadConflictError",
     "ToolNode",
+    "TTLConfig",
     "ToolRuntime",
     "UntrackedValue",
     "ValidationNode",
@@ -137,7 +139,7 @@ __getattr__: Loader = lazy_exports(
         ".react": "create_react_agent",
         ".runtime": "Runtime get_config get_runtime get_store get_stream_writer",
         ".schema": "EphemeralValue IsLastStep RemainingSteps UntrackedValue",
-        ".store.base": "BaseStore GetOp IndexConfig Item PutOp SearchItem SearchOp",
+        ".store.base": "BaseStore GetOp IndexConfig Item PutOp SearchItem SearchOp TTLConfig",
         ".store.memory": "InMemoryStore",
         ".store.postgres": "PostgresStore",
         ".store.sqlite": "SqliteStore",

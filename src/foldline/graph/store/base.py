@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypedDict
+from types import EllipsisType
+from typing import Any, ClassVar, Literal, Protocol, TypedDict
 
 from foldline._io import ASYNC
 from foldline.exceptions import UsageError
@@ -28,6 +29,7 @@ __all__ = [
     "PutOp",
     "SearchItem",
     "SearchOp",
+    "TTLConfig",
 ]
 
 Namespace = tuple[str, ...]
@@ -52,6 +54,17 @@ class IndexConfig(TypedDict, total=False):
     """An `Embeddings`, or a function from a list of texts to vectors."""
     fields: list[str] | None
     """The fields that are embedded, as paths (`"text"`, `"facts[*].text"`); the whole value (`"$"`) by default."""
+
+
+class TTLConfig(TypedDict, total=False):
+    """How long values are kept; times are in minutes."""
+
+    default_ttl: float | None
+    """The time after which a value expires, unless `put` sets another; None (the default) for never."""
+    refresh_on_read: bool
+    """Whether reading a value starts its time again, unless the call sets `refresh_ttl`; True by default."""
+    sweep_interval_minutes: float | None
+    """How often a write also deletes what has expired; None (the default) for never: see `sweep_ttl`."""
 
 
 @dataclass(slots=True)
@@ -139,6 +152,10 @@ class BaseStore(ABC):
     """JSON values by namespace and key, with search."""
 
     __repr__ = short_repr
+    supports_ttl: ClassVar[bool] = True
+    """Whether values can expire."""
+    ttl_config: TTLConfig | None = None
+    """How long values are kept."""
 
     @abstractmethod
     def batch(self, ops: Iterable[Op]) -> list[Any]:
@@ -157,15 +174,16 @@ class BaseStore(ABC):
     def get(
         self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None
     ) -> Item | None:
-        """Return a value, or None."""
-        item: Item | None = self.batch([GetOp(_check_namespace(namespace), str(key))])[0]
+        """Return a value, or None; `refresh_ttl` sets whether its time starts again (see `TTLConfig`)."""
+        item: Item | None = self.batch([self._get_operation(namespace, key, refresh_ttl)])[0]
         return item
 
     async def aget(
         self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None
     ) -> Item | None:
         """Return a value, or None."""
-        item: Item | None = (await self.abatch([GetOp(_check_namespace(namespace), str(key))]))[0]
+        operation = self._get_operation(namespace, key, refresh_ttl)
+        item: Item | None = (await self.abatch([operation]))[0]
         return item
 
     def put(
@@ -175,10 +193,13 @@ class BaseStore(ABC):
         value: Mapping[str, Any],
         index: Literal[False] | list[str] | None = None,
         *,
-        ttl: float | None = None,
+        ttl: float | EllipsisType | None = ...,
     ) -> None:
-        """Store a value; `index=False` excludes it from similarity search, `ttl` is in minutes."""
-        self.batch([_put_operation(namespace, key, value, index, ttl)])
+        """Store a value; `index=False` excludes it from similarity search.
+
+        `ttl` is the time after which it expires, in minutes, or None for never; by default that of `TTLConfig`.
+        """
+        self.batch([_put_operation(namespace, key, value, index, self._ttl(ttl))])
 
     async def aput(
         self,
@@ -187,10 +208,10 @@ class BaseStore(ABC):
         value: Mapping[str, Any],
         index: Literal[False] | list[str] | None = None,
         *,
-        ttl: float | None = None,
+        ttl: float | EllipsisType | None = ...,
     ) -> None:
         """Store a value; see `put`."""
-        await self.abatch([_put_operation(namespace, key, value, index, ttl)])
+        await self.abatch([_put_operation(namespace, key, value, index, self._ttl(ttl))])
 
     def delete(self, namespace: Namespace, key: str) -> None:
         """Delete a value."""
@@ -213,9 +234,11 @@ class BaseStore(ABC):
     ) -> list[SearchItem]:
         """Find values under a namespace.
 
-        `filter` compares fields (`{"kind": "fact"}`, `{"age": {"$gt": 3}}`); `query` ranks by similarity.
+        `filter` compares fields (`{"kind": "fact"}`, `{"age": {"$gt": 3}}`); `query` ranks by similarity;
+        `refresh_ttl` sets whether the time of the values found starts again.
         """
-        op = SearchOp(tuple(namespace_prefix), filter, limit, offset, query)
+        refreshes = self._refreshes(refresh_ttl)
+        op = SearchOp(tuple(namespace_prefix), filter, limit, offset, query, refreshes)
         items: list[SearchItem] = self.batch([op])[0]
         return items
 
@@ -231,7 +254,8 @@ class BaseStore(ABC):
         refresh_ttl: bool | None = None,
     ) -> list[SearchItem]:
         """Find values under a namespace."""
-        op = SearchOp(tuple(namespace_prefix), filter, limit, offset, query)
+        refreshes = self._refreshes(refresh_ttl)
+        op = SearchOp(tuple(namespace_prefix), filter, limit, offset, query, refreshes)
         items: list[SearchItem] = (await self.abatch([op]))[0]
         return items
 
@@ -264,6 +288,19 @@ class BaseStore(ABC):
             await self.abatch([_list_operation(prefix, suffix, max_depth, limit, offset)])
         )[0]
         return namespaces
+
+    # -- expiry
+
+    def _get_operation(self, namespace: Namespace, key: str, refresh_ttl: bool | None) -> GetOp:  # noqa: FBT001
+        return GetOp(_check_namespace(namespace), str(key), self._refreshes(refresh_ttl))
+
+    def _refreshes(self, refresh_ttl: bool | None) -> bool:  # noqa: FBT001
+        if refresh_ttl is not None:
+            return refresh_ttl
+        return (self.ttl_config or {}).get("refresh_on_read", True)
+
+    def _ttl(self, ttl: float | EllipsisType | None) -> float | None:
+        return (self.ttl_config or {}).get("default_ttl") if ttl is ... else ttl
 
 
 def _list_operation(

@@ -7,7 +7,7 @@ import math
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -28,10 +28,11 @@ from foldline.graph.store.base import (
     PutOp,
     SearchItem,
     SearchOp,
+    TTLConfig,
 )
 from foldline.graph.store.embedder import StoreEmbedder, store_embedder
 
-__all__ = ["Row", "RowStore", "join_namespace", "matches", "split_namespace"]
+__all__ = ["FIELDS", "Row", "RowStore", "join_namespace", "matches", "split_namespace"]
 
 SEPARATOR = "\x1f"
 Vectors = dict[int, list[list[float]]]
@@ -50,6 +51,12 @@ class Row:
     until: str | None = None
     vectors: str | None = None
     """The vectors of its texts, as JSON; None where it is not searched by meaning."""
+    ttl: float | None = None
+    """The minutes after which it expires, counted from its last write or refreshing read."""
+
+
+FIELDS = ", ".join(field.name for field in fields(Row))
+"""The columns of a row, in the order of its fields."""
 
 
 def join_namespace(namespace: Namespace) -> str:
@@ -65,8 +72,10 @@ def split_namespace(text: str) -> Namespace:
 class RowStore(BaseStore):
     """A store over rows; a subclass reads and writes them."""
 
-    def __init__(self, index: IndexConfig | None = None) -> None:
+    def __init__(self, index: IndexConfig | None = None, ttl: TTLConfig | None = None) -> None:
         self.index_config = index
+        self.ttl_config = ttl
+        self._next_sweep: datetime | None = None
         self._embed = None if index is None else store_embedder(index)
         self._fields = ["$"] if index is None else list(index.get("fields") or ["$"])
 
@@ -74,7 +83,15 @@ class RowStore(BaseStore):
     def _read(self, namespace: str, key: str) -> Row | None: ...
 
     @abstractmethod
-    def _write(self, rows: list[Row], gone: list[tuple[str, str]]) -> None: ...
+    def _write(self, rows: list[Row], deleted: list[tuple[str, str]]) -> None: ...
+
+    @abstractmethod
+    def _renew(self, rows: list[Row], untils: list[str]) -> None:
+        """Set when rows expire; not of those that were written again since they were read."""
+
+    @abstractmethod
+    def _sweep(self, now: str) -> int:
+        """Delete what has expired; return how many rows it was."""
 
     @abstractmethod
     def _under(self, prefix: str) -> Iterable[Row]: ...
@@ -114,7 +131,36 @@ class RowStore(BaseStore):
 
     def _get(self, op: GetOp) -> Item | None:
         row = self._read(join_namespace(op.namespace), op.key)
-        return None if row is None or _is_expired(row) else _item(row)
+        if row is None or _is_expired(row):
+            return None
+        if op.refresh_ttl:
+            self._refresh([row])
+        return _item(row)
+
+    def _refresh(self, rows: list[Row]) -> None:
+        """Start the time of rows again, of those that expire."""
+        now = datetime.now(UTC)
+        expiring = [(row, row.ttl) for row in rows if row.ttl is not None]
+        if expiring:
+            untils = [_after(now, ttl) for _, ttl in expiring]
+            self._renew([row for row, _ in expiring], untils)
+
+    def sweep_ttl(self) -> int:
+        """Delete the values that have expired, which are no longer found; return how many they were."""
+        return self._sweep(_now())
+
+    async def asweep_ttl(self) -> int:
+        """Delete the values that have expired; see `sweep_ttl`."""
+        count: int = await ASYNC.call(self.sweep_ttl)
+        return count
+
+    def _sweep_in_time(self, now: datetime) -> None:
+        """Delete what has expired, if the configured time since the last deletion has passed."""
+        interval = (self.ttl_config or {}).get("sweep_interval_minutes")
+        if interval is None or (self._next_sweep is not None and now < self._next_sweep):
+            return
+        self._next_sweep = now + timedelta(minutes=interval)
+        self._sweep(now.isoformat())
 
     def _put(self, ops: list[PutOp], vectors: Vectors) -> None:
         now = datetime.now(UTC)
@@ -124,7 +170,6 @@ class RowStore(BaseStore):
             if op.value is None:
                 deleted.append((namespace, op.key))
                 continue
-            expires_at = None if op.ttl is None else (now + timedelta(minutes=op.ttl)).isoformat()
             rows.append(
                 Row(
                     namespace,
@@ -132,11 +177,13 @@ class RowStore(BaseStore):
                     _text(op),
                     now.isoformat(),
                     now.isoformat(),
-                    expires_at,
+                    None if op.ttl is None else _after(now, op.ttl),
                     json.dumps(vectors[id(op)]) if id(op) in vectors else None,
+                    op.ttl,
                 )
             )
         self._write(rows, deleted)
+        self._sweep_in_time(now)
 
     async def _vectors(self, ops: list[Op], embed: StoreEmbedder, io: IO) -> Vectors:
         """Embed the values to store and the queries; return the vectors of each operation."""
@@ -166,20 +213,23 @@ class RowStore(BaseStore):
         candidates = [(row, json.loads(row.value)) for row in rows]
         if op.filter:
             candidates = [(row, value) for row, value in candidates if matches(value, op.filter)]
-        items = []
+        scored: list[tuple[float | None, Row, dict[str, Any]]]
         if vectors:
             (query,) = vectors
-            scored = [
+            ranked = [
                 (max(_cosine(query, vector) for vector in json.loads(row.vectors)), row, value)
                 for row, value in candidates
                 if row.vectors
             ]
-            scored.sort(key=lambda match: -match[0])
-            items = [_search_item(row, value, score) for score, row, value in scored]
+            ranked.sort(key=lambda match: -match[0])
+            scored = [*ranked]
         else:
             candidates.sort(key=lambda candidate: candidate[0].updated_at, reverse=True)
-            items = [_search_item(row, value, None) for row, value in candidates]
-        return items[op.offset : op.offset + op.limit]
+            scored = [(None, row, value) for row, value in candidates]
+        found = scored[op.offset : op.offset + op.limit]
+        if op.refresh_ttl:
+            self._refresh([row for _, row, _ in found])
+        return [_search_item(row, value, score) for score, row, value in found]
 
     def _list(self, op: ListNamespacesOp) -> list[Namespace]:
         names = sorted(split_namespace(name) for name in self._namespaces(_now()))
@@ -221,6 +271,10 @@ def _is_expired(row: Row) -> bool:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat()
+
+
+def _after(now: datetime, ttl: float) -> str:
+    return (now + timedelta(minutes=ttl)).isoformat()
 
 
 def _fits(namespace: Namespace, condition: MatchCondition) -> bool:

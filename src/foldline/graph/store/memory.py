@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from foldline._io import mutex
-from foldline.graph.store.base import IndexConfig
+from foldline.graph.store.base import IndexConfig, TTLConfig
 from foldline.graph.store.engine import Row, RowStore
 
 __all__ = ["InMemoryStore"]
@@ -25,9 +25,9 @@ class InMemoryStore(RowStore):
     ```
     """
 
-    def __init__(self, *, index: IndexConfig | None = None) -> None:
+    def __init__(self, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None) -> None:
         """Make an empty store; with an index, `search` ranks by similarity."""
-        super().__init__(index)
+        super().__init__(index, ttl)
         self._rows: dict[tuple[str, str], Row] = {}
         self._lock = mutex()
 
@@ -43,6 +43,24 @@ class InMemoryStore(RowStore):
                 self._rows[row.namespace, row.key] = new_row
             for item_key in deleted:
                 self._rows.pop(item_key, None)
+
+    def _renew(self, rows: list[Row], untils: list[str]) -> None:
+        with self._lock:
+            for row, until in zip(rows, untils, strict=True):
+                item_key = row.namespace, row.key
+                if self._rows.get(item_key) is row:
+                    self._rows[item_key] = replace(row, until=until)
+
+    def _sweep(self, now: str) -> int:
+        with self._lock:
+            expired = [
+                item_key
+                for item_key, row in self._rows.items()
+                if row.until is not None and row.until <= now
+            ]
+            for item_key in expired:
+                del self._rows[item_key]
+            return len(expired)
 
     def _under(self, prefix: str) -> Iterable[Row]:
         with self._lock:

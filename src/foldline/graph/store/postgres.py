@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from dataclasses import astuple
 from typing import Self
 
 from foldline._storage.postgres import PostgresConnection, PostgresServer
-from foldline.graph.store.base import IndexConfig
-from foldline.graph.store.engine import Row, RowStore
+from foldline.graph.store.base import IndexConfig, TTLConfig
+from foldline.graph.store.engine import FIELDS, Row, RowStore
 
 __all__ = ["PostgresStore"]
 
@@ -16,19 +17,24 @@ SCHEMA = """
 SELECT pg_advisory_xact_lock(7364504);
 CREATE TABLE IF NOT EXISTS foldline_items (
     namespace TEXT COLLATE "C" NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL, until TEXT, vectors TEXT, PRIMARY KEY (namespace, key)
+    updated_at TEXT NOT NULL, until TEXT, vectors TEXT, ttl DOUBLE PRECISION, PRIMARY KEY (namespace, key)
 )
 """
-FIELDS = "namespace, key, value, created_at, updated_at, until, vectors"
 LAST_CHARACTER = "\U0010ffff"
 
 
 class PostgresStore(RowStore):
     """Stores values in a PostgreSQL database."""
 
-    def __init__(self, conninfo: str | PostgresServer, *, index: IndexConfig | None = None) -> None:
+    def __init__(
+        self,
+        conninfo: str | PostgresServer,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+    ) -> None:
         """Connect; the table is created if it does not exist."""
-        super().__init__(index)
+        super().__init__(index, ttl)
         self._server = (
             conninfo if isinstance(conninfo, PostgresServer) else PostgresServer(conninfo, SCHEMA)
         )
@@ -36,10 +42,14 @@ class PostgresStore(RowStore):
     @classmethod
     @contextmanager
     def from_conn_string(
-        cls, conn_string: str, *, index: IndexConfig | None = None
+        cls,
+        conn_string: str,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
     ) -> Generator[Self, None, None]:
         """Open a store for a `with` block."""
-        store = cls(conn_string, index=index)
+        store = cls(conn_string, index=index, ttl=ttl)
         try:
             yield store
         finally:
@@ -59,18 +69,11 @@ class PostgresStore(RowStore):
         def work(connection: PostgresConnection) -> None:
             for row in rows:
                 connection.execute(
-                    f"INSERT INTO foldline_items ({FIELDS}) VALUES (%s, %s, %s, %s, %s, %s, %s) "
+                    f"INSERT INTO foldline_items ({FIELDS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) "
                     "ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value, "
-                    "updated_at = excluded.updated_at, until = excluded.until, vectors = excluded.vectors",
-                    (
-                        row.namespace,
-                        row.key,
-                        row.value,
-                        row.created_at,
-                        row.updated_at,
-                        row.until,
-                        row.vectors,
-                    ),
+                    "updated_at = excluded.updated_at, until = excluded.until, "
+                    "vectors = excluded.vectors, ttl = excluded.ttl",
+                    astuple(row),
                 )
             for item_key in deleted:
                 connection.execute(
@@ -78,6 +81,24 @@ class PostgresStore(RowStore):
                 )
 
         self._server.run(work)
+
+    def _renew(self, rows: list[Row], untils: list[str]) -> None:
+        def work(connection: PostgresConnection) -> None:
+            for row, until in zip(rows, untils, strict=True):
+                connection.execute(
+                    "UPDATE foldline_items SET until = %s WHERE namespace = %s AND key = %s AND until = %s",
+                    (until, row.namespace, row.key, row.until),
+                )
+
+        self._server.run(work)
+
+    def _sweep(self, now: str) -> int:
+        def work(connection: PostgresConnection) -> int:
+            statement = 'DELETE FROM foldline_items WHERE until COLLATE "C" <= %s'
+            count: int = connection.execute(statement, (now,)).rowcount
+            return count
+
+        return self._server.run(work)
 
     def _under(self, prefix: str) -> Iterable[Row]:
         def work(connection: PostgresConnection) -> list[Row]:
