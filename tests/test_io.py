@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -519,3 +520,24 @@ def test_FC03_a_step_asked_of_a_loop_that_has_ended_ends_the_iteration():
 
     iterator = asyncio.run(begin())  # as a user's thread may hold it after its loop is gone
     assert list(iterator) == []  # a coroutine that was never awaited would be an error here
+
+
+def blocked_signals() -> set[int]:
+    return signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_the_threads_leave_signals_to_the_main_thread_but_not_in_a_users_code():
+    masks: queue.SimpleQueue[set[int]] = queue.SimpleQueue()
+    threads = waiting.Threads()
+
+    threads.submit(lambda: masks.put(blocked_signals()), has_user_code=False)
+    own = masks.get(timeout=10)
+    threads.submit(lambda: masks.put(blocked_signals()))
+    users = masks.get(timeout=10)
+    threads.submit(lambda: masks.put(blocked_signals()), has_user_code=False)
+
+    assert {signal.SIGINT, signal.SIGTERM, signal.SIGWINCH} <= own
+    assert signal.SIGSEGV not in own
+    assert not users & waiting.SIGNALS
+    assert masks.get(timeout=10) == own
+    assert not blocked_signals() & waiting.SIGNALS

@@ -119,7 +119,7 @@ class TraceWriter:
             return
         self._waiting.append(entry)
         if self._become_writer():
-            THREADS.submit(self._write_waiting)
+            THREADS.submit(self._write_waiting, has_user_code=self._hook is not None)
 
     def _become_writer(self) -> bool:
         with self._lock:

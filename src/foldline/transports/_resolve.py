@@ -12,8 +12,10 @@ import threading
 from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
+from foldline._io.waiting import without_signals
 from foldline.transports._wait import Expired
 
 __all__ = ["RESOLVER", "Address", "Resolver", "literal_addresses"]
@@ -44,7 +46,8 @@ class Resolver:
             if self._threads == MAX_THREADS:
                 return future
             self._threads += 1
-        threading.Thread(target=self._work, name="foldline-resolver", daemon=True).start()
+        work = partial(without_signals, self._work)
+        threading.Thread(target=work, name="foldline-resolver", daemon=True).start()
         return future
 
     def resolve(self, host: str, port: int, seconds: float | None) -> Addresses:

@@ -363,7 +363,7 @@ class ChatCall:
             message = AIMessage.from_fold(folded, self._version)
             if self._version == "v0":
                 message.response_metadata.pop("output_version", None)
-            return chat_result(message)
+            return ChatResult(generations=[ChatGeneration._trusted(message)])
         result = self.answer.result
         if not self._is_cached and self._version != "v1":
             return result

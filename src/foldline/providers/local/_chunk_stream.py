@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from foldline._io import IO
+from foldline._io.waiting import without_signals
 from foldline.exceptions import ModelError
 
 T = TypeVar("T")
@@ -44,7 +45,8 @@ class ChunkStream(Generic[T]):
         self._error: BaseException | None = None
         self._closed = self._ended = False
         self._process = os.getpid()
-        self._thread = threading.Thread(target=self._run, name="foldline-llama", daemon=True)
+        run = partial(without_signals, self._run)
+        self._thread = threading.Thread(target=run, name="foldline-llama", daemon=True)
         _running.add(self)
         self._thread.start()
 
