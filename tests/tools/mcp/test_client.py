@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import gc
+import json
 import os
 import pickle
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from foldline.exceptions import MissingExtraError, UsageError
+from foldline.exceptions import MissingExtraError, ToolException, UsageError
 from foldline.messages import ToolMessage
 from foldline.tools import ToolTimeoutError
 from foldline.tools.mcp import (
@@ -191,6 +192,65 @@ def test_a_server_that_hangs_is_given_up(call):
         with pytest.raises(ToolTimeoutError):
             call.invoke(tools["hang"], {"seconds": 5})
         assert time.perf_counter() - start < 4
+
+
+ODD = [sys.executable, str(Path(__file__).parent / "odd_server.py")]
+NUMBERED = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+@pytest.mark.slow
+def test_a_server_that_does_not_list_its_tools_is_given_up(call):
+    with (
+        MCPClient([*ODD, "tools/list", "nothing"], timeout=0.5) as client,
+        pytest.raises(ToolTimeoutError, match=r"odd_server.py did not answer within 0\.5 s"),
+    ):
+        call.run(client, "tools")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [
+        ({"tools": "none"}, "tools: Input should be a valid list"),
+        ({"tools": [{"name": "add"}]}, r"tools\.0\.inputSchema: Field required"),
+        ("pages", "lists its tools on over 1000 pages"),
+    ],
+)
+def test_a_list_of_tools_that_is_none_is_a_typed_error(call, result, problem):
+    text = result if isinstance(result, str) else json.dumps(result)
+    with (
+        MCPClient([*ODD, "tools/list", text]) as client,
+        pytest.raises(ToolException, match=f"odd_server.py .*{problem}"),
+    ):
+        call.run(client, "tools")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [
+        ({}, "content: Field required"),
+        ({"content": [{"type": "text"}]}, "text: Field required"),
+        ({"content": [{"type": "hologram"}]}, "Field required"),
+    ],
+)
+def test_an_answer_that_is_none_is_a_message_with_status_error(call, result, problem):
+    with MCPClient([*ODD, "tools/call", json.dumps(result)]) as client:
+        message = call.invoke(tools_of(call, client)["add"], calling("add"))
+
+    assert message.status == "error"
+    assert "odd_server.py sent an answer that is not valid" in message.content
+    assert problem in message.content
+
+
+@pytest.mark.slow
+def test_structured_content_that_does_not_fit_its_schema_is_a_message_with_status_error(call):
+    tool = {"name": "add", "inputSchema": {"type": "object"}, "outputSchema": NUMBERED}
+    with MCPClient([*ODD, "tools/list", json.dumps({"tools": [tool]})]) as client:
+        message = call.invoke(tools_of(call, client)["add"], calling("add"))
+
+    assert message.status == "error"
+    assert "did not return structured content" in message.content
 
 
 @pytest.mark.slow

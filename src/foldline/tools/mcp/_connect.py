@@ -88,8 +88,10 @@ def _http(url: object, headers: Mapping[str, str]) -> Address:
 
 
 @asynccontextmanager
-async def connect(address: Address, seconds: float) -> AsyncGenerator[Any, None]:
-    """Connect; yield a client of the official package."""
+async def connect(
+    address: Address, seconds: float, call_seconds: float | None
+) -> AsyncGenerator[Any, None]:
+    """Connect; yield a client of the official package, each of whose requests may take `call_seconds`."""
     client = import_extra("mcp").Client
     async with AsyncExitStack() as stack:
         if address.command:
@@ -110,4 +112,4 @@ async def connect(address: Address, seconds: float) -> AsyncGenerator[Any, None]
             await stack.enter_async_context(http)
             open_http = import_extra("mcp.client.streamable_http").streamable_http_client
             transport = open_http(address.url, http_client=http)
-        yield await stack.enter_async_context(client(transport))
+        yield await stack.enter_async_context(client(transport, read_timeout_seconds=call_seconds))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, ValidationError
 
 from foldline._io import ASYNC, BLOCKING, IO, OutOfTime, PrivateLoop, mutex
 from foldline._io.drive import drive
@@ -66,7 +66,7 @@ class MCPClient:
     ) -> None:
         """Take an address: a URL, a command as a list of words, or a dict with "url" or "command".
 
-        `prefix` is put before the names of its tools; `timeout` bounds each call; `options` are fields of the tools.
+        `prefix` is put before the names of its tools; `timeout` bounds each request; `options` are fields of the tools.
         """
         import_extra("mcp")
         self._address = read_address(server)
@@ -74,7 +74,7 @@ class MCPClient:
         self._timeout = timeout
         self._options = options
         # Holds the address but not the client: the session must not keep the client alive.
-        self._open = partial(_open, self._address, connect_timeout)
+        self._open = partial(_open, self._address, connect_timeout, timeout)
         self._lock = mutex()
         self._loop: PrivateLoop | None = None
         self._finalizer: Any = None
@@ -111,6 +111,8 @@ class MCPClient:
             if not page.next_cursor or page.next_cursor == cursor:
                 break
             cursor = page.next_cursor
+        else:
+            raise ToolException(f"{self.server} lists its tools on over {MAX_PAGES} pages")
         tools: list[BaseTool] = [self._tool(description) for description in descriptions]
         tools_by_name(tools)
         return tools
@@ -141,12 +143,7 @@ class MCPClient:
         return tool
 
     async def _call(self, io: IO, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
-        return await self._use(
-            io,
-            lambda client: client.call_tool(
-                name, dict(arguments), read_timeout_seconds=self._timeout
-            ),
-        )
+        return await self._use(io, lambda client: client.call_tool(name, dict(arguments)))
 
     # -- the session
 
@@ -160,8 +157,17 @@ class MCPClient:
             ExceptionGroup,
             import_extra("httpx2").HTTPError,
         )
+
+        async def read(client: Any) -> Any:  # noqa: ANN401  objects of the mcp package, which is optional
+            try:
+                return await body(client)
+            except (ValidationError, RuntimeError) as error:  # what the package raises for it
+                raise ToolException(
+                    f"{self.server} sent an answer that is not valid: {_describe(error)}"
+                ) from error
+
         try:
-            return await loop.use(self._open, body, blocking=io.blocking)
+            return await loop.use(self._open, read, blocking=io.blocking)
         except failures as error:
             raise self._convert_error(error, loop) from error
 
@@ -245,8 +251,15 @@ class MCPTool(BaseTool):
         return content, None if structured is None else {"structured_content": structured}
 
 
-def _open(address: Address, seconds: float) -> _EnterTimeout:
-    return _EnterTimeout(connect(address, seconds), seconds)
+def _open(address: Address, seconds: float, call_seconds: float | None) -> _EnterTimeout:
+    return _EnterTimeout(connect(address, seconds, call_seconds), seconds)
+
+
+def _describe(error: ValidationError | RuntimeError) -> str:
+    if isinstance(error, RuntimeError):
+        return str(error)
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 class _EnterTimeout:
