@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from foldline._sse import SSEDecoder, SSEEvent
 from foldline.exceptions import LimitExceededError, MalformedStreamError
 
-pytestmark = pytest.mark.timing
-
 
 def naive(stream: bytes) -> list[SSEEvent]:
     """Read the whole stream at once, line by line, straight from the grammar."""
@@ -200,6 +198,64 @@ def test_F_S09_an_event_of_many_lines_is_refused_at_its_limit():
         decode_all(b"data: 123\n" * 25 + b"\n", max_event=98)
 
 
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ([b"data: a\n", b"data: b\n\n"], SSEEvent("message", "a\nb", "")),
+        ([b"event: e\n", b"data: b\n\n"], SSEEvent("e", "b", "")),
+        ([b"data: a\nd", b"ata: b\n\n"], SSEEvent("message", "a\nb", "")),
+        ([b"data: a data: ", b"data: b\n\n"], SSEEvent("message", "a data: data: b", "")),
+        ([b"data: a\r", b"\n", b"data: b\n\n"], SSEEvent("message", "a\nb", "")),
+        ([b"data: a\r", b"\ndata: b\n\n"], SSEEvent("message", "a\nb", "")),
+        ([b"id: 7\n\n", b"data: b\n\n"], SSEEvent("message", "b", "7")),
+        ([b"data: a\rb\n\n"], SSEEvent("message", "a", "")),
+    ],
+)
+def test_what_came_before_belongs_to_an_event_that_comes_alone(pieces, expected):
+    assert in_pieces(pieces) == [expected]
+
+
+def test_a_line_may_be_as_long_as_its_limit():
+    assert decode_all(b"data: 789\n\n", max_line=9)[0].data == "789"
+    assert decode_all(b"event: 89\ndata: 1\n\n", max_line=9)[0].event == "89"
+    decoder = SSEDecoder(max_line=9)
+    assert decoder.feed(b"\n" + b"data: 789") == []
+    assert decoder.feed(b"\n\n") == [SSEEvent("message", "789", "")]
+    decoder = SSEDecoder(max_line=9)
+    assert decoder.feed(b"data: 7") + decoder.feed(b"89") == []
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b"data: 7890\n"],
+        [b"event: 890\n"],
+        [b"\n", b"data: 7890"],
+        [b"data: 78", b"90"],
+        [b"\ndata: 7890"],
+    ],
+)
+def test_a_line_may_not_be_longer_than_its_limit(pieces):
+    decoder = SSEDecoder(max_line=9)
+    *earlier, last = pieces
+    for piece in earlier:
+        decoder.feed(piece)
+
+    with pytest.raises(LimitExceededError, match="longer than 9 bytes"):
+        decoder.feed(last)
+
+
+def test_a_decoder_is_clean_where_nothing_is_pending():
+    decoder = SSEDecoder()
+    states = [decoder.is_clean]
+    for piece in (b"da", b"ta: 1\n", b"\n", b"event: e\n", b"\n"):
+        decoder.feed(piece)
+        states.append(decoder.is_clean)
+
+    assert states == [True, False, False, True, False, True]
+
+
+@pytest.mark.timing
 def test_one_byte_slices_of_a_long_line_are_linear():
     def seconds(size: int) -> float:
         decoder, start = SSEDecoder(), time.perf_counter()

@@ -25,8 +25,6 @@ from tests.language_models.reading import (
     tool_slice,
 )
 
-pytestmark = pytest.mark.timing
-
 # -- tools
 
 
@@ -220,6 +218,7 @@ def test_T41_T42_server_calls_are_content_and_no_calls_of_the_program(call):
     ]
 
 
+@pytest.mark.timing
 @pytest.mark.slow
 def test_T44_much_argument_text_in_small_slices_is_linear_in_time_and_bytes(call):
     def cost(size: int) -> tuple[float, int]:

@@ -24,8 +24,6 @@ from foldline.protocol import assert_valid_event_stream
 from foldline.protocol.fold import fold
 from tests.language_models.scripted import AT_ONCE, Narrow, Speaking, calls, read, usage
 
-pytestmark = pytest.mark.timing
-
 
 class City(BaseModel):
     name: str
@@ -127,6 +125,7 @@ def test_failure_hooks_are_called_once(call):
     assert len(errors) == 1
 
 
+@pytest.mark.timing
 def test_a_timeout_cancels():
     cancellations = []
 

@@ -8,14 +8,19 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from foldline.callbacks import BaseCallbackHandler
-from foldline.exceptions import ModelRateLimitError, StructuredOutputError, UsageError
+from foldline.exceptions import (
+    ModelOverloadedError,
+    ModelRateLimitError,
+    StructuredOutputError,
+    UsageError,
+)
+from foldline.language_models import RetryPolicy
 from foldline.language_models.structured.output import OutputSchema, choose_method
 from foldline.messages import AIMessage
+from foldline.testing import Fail, ScriptedChatModel
 from foldline.utils.function_calling import convert_to_json_schema
 from tests.language_models.scripted import KINDS, Speaking, calls, usage
 from tests.runnables.recording import Recorder
-
-pytestmark = pytest.mark.timing
 
 
 class Pet(BaseModel):
@@ -422,6 +427,7 @@ def test_include_raw_streams_the_raw_pieces_and_ends_with_the_object(call):
     assert total["parsing_error"] is None
 
 
+@pytest.mark.timing
 def test_partial_objects_cost_linear_work():
     import time
 
@@ -489,3 +495,18 @@ def test_traces_are_told_the_schema(call):
     assert schema_format["schema"] == convert_to_json_schema(Pet)
     assert schema_format["kwargs"] == {"method": "auto", "strict": None}
     assert "ls_structured_output_format" not in model.requests[0].options
+
+
+def test_a_failed_request_is_sent_again_as_it_was(call):
+    failing = ModelOverloadedError("busy", retry_after=0)
+    model = ScriptedChatModel(
+        script=[[Fail(failing)], '{"name": "Rex"}', '{"name": "Rex", "age": 3}'],
+        retry_on_error=RetryPolicy(max_retries=1),
+    )
+
+    pet = call.invoke(
+        model.with_structured_output(Pet, method="json_schema", max_retries=1), "describe a pet"
+    )
+
+    assert pet == Pet(name="Rex", age=3)
+    assert [len(request.messages) for request in model.requests] == [1, 1, 3]

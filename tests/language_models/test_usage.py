@@ -15,8 +15,6 @@ from foldline.rate_limiters import InMemoryRateLimiter
 from foldline.runnables import RunnableLambda
 from tests.language_models.scripted import KINDS, Speaking, usage
 
-pytestmark = pytest.mark.timing
-
 TEN = AIMessage("hi", usage_metadata=usage(8, 2))
 
 
@@ -149,6 +147,7 @@ def test_calls_that_fit_beside_one_another_run_at_once():
     assert model.most > 1
 
 
+@pytest.mark.timing
 def test_a_model_that_asks_another_model_does_not_wait_for_itself(call):
     inner = Speaking(answers=[TEN])
 
@@ -192,6 +191,7 @@ def test_a_limit_of_cost_without_prices_says_what_to_give(call):
         call.invoke(Speaking(answers=[TEN]), "x")
 
 
+@pytest.mark.timing
 def test_a_timeout_cancels_an_awaited_call():
     cancellations = []
 
@@ -215,6 +215,7 @@ def test_a_timeout_cancels_an_awaited_call():
     assert time.monotonic() - start < 5
 
 
+@pytest.mark.timing
 def test_a_timeout_stops_a_stream_between_events(call):
     class Dripping(ChatModel):
         def process(self, input, options):
@@ -229,6 +230,7 @@ def test_a_timeout_stops_a_stream_between_events(call):
     assert time.monotonic() - start < 2
 
 
+@pytest.mark.timing
 def test_a_timeout_ends_a_stream_that_hangs_and_its_generator_is_closed_afterwards(call):
     mark = ContextVar("mark", default="")
     release, closed_event = threading.Event(), threading.Event()
@@ -254,6 +256,7 @@ def test_a_timeout_ends_a_stream_that_hangs_and_its_generator_is_closed_afterwar
     assert closed_event.wait(5)
 
 
+@pytest.mark.timing
 def test_nothing_is_tried_again_where_no_time_is_left_to_wait(call):
     slow = ModelRateLimitError("slow", is_retryable=True, retry_after=30)
     model = Speaking(answers=[slow])
@@ -266,6 +269,7 @@ def test_nothing_is_tried_again_where_no_time_is_left_to_wait(call):
     assert time.monotonic() - start < 5
 
 
+@pytest.mark.timing
 def test_a_rate_limiter_is_not_waited_for_beyond_the_deadline(call):
     limiter = InMemoryRateLimiter(requests_per_second=0.001)
     model = Speaking(answers=["hi"], rate_limiter=limiter)
@@ -276,6 +280,7 @@ def test_a_rate_limiter_is_not_waited_for_beyond_the_deadline(call):
     assert model.requests == []
 
 
+@pytest.mark.timing
 def test_after_the_deadline_nothing_is_sent(call):
     model = Speaking(answers=[TEN])
 
@@ -285,6 +290,7 @@ def test_after_the_deadline_nothing_is_sent(call):
     assert model.requests == []
 
 
+@pytest.mark.timing
 def test_the_time_that_is_left_is_known_to_transports():
     assert time_left() is None
     with usage_scope(Limits(timeout=100)), usage_scope(Limits(timeout=5)):

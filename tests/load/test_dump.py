@@ -6,17 +6,22 @@ import inspect
 import json
 import sys
 from collections.abc import Callable
-from enum import Enum
+from enum import Enum, IntEnum
+from typing import Any
 
 import pytest
 from hypothesis import given
 from pydantic import BaseModel, Field, SecretBytes, SecretStr
 
+from foldline.chains import LLMChain
 from foldline.documents import Document
 from foldline.exceptions import FoldlineError, SchemaError, UsageError
+from foldline.language_models import FakeListChatModel
 from foldline.load import Serializable, dumpd, dumps, load, loads
 from foldline.load.dump import MAX_DEPTH, default
 from foldline.load.registry import REGISTRY, RegistryEntry
+from foldline.messages import HumanMessage
+from foldline.prompts import PromptTemplate
 from tests.load.values import json_values, python_values, same
 
 
@@ -261,3 +266,88 @@ def test_default_lets_the_json_module_write_our_objects():
 
     assert json.loads(text)["b"]["type"] == "not_implemented"
     assert load(json.loads(text)["a"]) == Document("x")
+
+
+class Words(str):
+    __slots__ = ()
+
+
+class Number(IntEnum):
+    ONE = 1
+
+
+class Share(float):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"), [(Words("a"), "a"), (Number.ONE, 1), (Share(0.5), 0.5), (True, True)]
+)
+def test_a_value_of_a_derived_class_is_written_as_the_plain_value(value, plain):
+    for dumped in (dumpd(value), dumpd([value])[0], dumpd({"a": value})["a"]):
+        assert dumped == plain
+        assert type(dumped) is type(plain)
+
+
+def test_an_object_may_occur_twice():
+    document = Document("x")
+
+    assert loads(dumps([document, document])) == [document, document]
+    assert loads(dumps({"a": document, "b": {"c": document}}))["b"]["c"] == document
+
+
+class Connection(Serializable):
+    key: SecretStr
+    other_key: SecretStr | None = None
+    headers: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @property
+    def lc_secrets(self) -> dict[str, str]:
+        return {"key": "THE_KEY"}
+
+
+def test_a_secret_that_stands_in_another_field_is_not_written():
+    connection = Connection(
+        key=SecretStr("sk-canary-1"),
+        other_key=SecretStr("sk-canary-2"),
+        headers={"a": "sk-canary-1", "b": ["Bearer sk-canary-2"], "c": "nothing"},
+    )
+
+    dumped = dumpd(connection)
+
+    assert "canary" not in json.dumps(dumped)
+    headers = dumped["kwargs"]["headers"]
+    assert headers["a"] == {"lc": 1, "type": "secret", "id": ["THE_KEY"]}
+    assert (headers["b"][0]["type"], headers["b"][0]["lc"]) == ("secret", 1)
+    assert headers["c"] == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (HumanMessage("hello"), ["langchain", "schema", "messages", "HumanMessage"]),
+        (Document("x"), ["langchain", "schema", "document", "Document"]),
+    ],
+)
+def test_a_dump_for_langchain_has_the_names_of_langchain(value, name):
+    assert dumpd(value, namespace="langchain")["id"] == name
+    assert dumpd(value)["id"][0] == "foldline"
+
+
+def test_a_class_of_a_program_keeps_its_name_in_a_dump_for_langchain():
+    value = Connection(key=SecretStr("k"))
+
+    assert dumpd(value, namespace="langchain")["id"] == dumpd(value)["id"]
+
+
+def test_a_class_that_langchain_does_not_have_is_refused_in_a_dump_for_langchain():
+    chain = LLMChain(
+        llm=FakeListChatModel(responses=["a"]), prompt=PromptTemplate.from_template("{a}")
+    )
+
+    with pytest.raises(SchemaError, match="LangChain has no class that it would load as"):
+        dumpd(chain, namespace="langchain")

@@ -22,6 +22,7 @@ from foldline.load import (
     loads,
     register_loadable,
 )
+from foldline.load.dump import MAX_DEPTH
 from foldline.load.load import Reviver
 from foldline.load.registry import REGISTRY
 from foldline.messages import HumanMessage
@@ -419,3 +420,45 @@ def test_a_long_way_to_an_error_is_cut(depth, expected_path):
     with pytest.raises(SchemaError) as excinfo:
         load(data)
     assert str(excinfo.value).startswith(f"cannot load {expected_path}")
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [("dict", [1]), ("dict", "x"), ("map", {"a": 1}), ("nothing", {"a": 1}), ("nothing", [])],
+)
+def test_a_value_of_another_kind_than_its_name_is_refused(name, parts):
+    with pytest.raises(SchemaError):
+        load({"lc": 1, "type": "value", "id": [name], "value": parts})
+
+
+def test_data_may_be_nested_as_deep_as_the_limit():
+    def nested(depth):
+        value: object = 0
+        for _ in range(depth):
+            value = [value]
+        return value
+
+    assert load(nested(MAX_DEPTH)) == nested(MAX_DEPTH)
+    with pytest.raises(SchemaError, match="nested deeper than"):
+        load(nested(MAX_DEPTH + 1))
+
+
+def test_an_argument_of_a_constructor_that_is_no_field_is_taken():
+    blocks = [{"type": "text", "text": "hello"}]
+
+    message = load(constructor("foldline", "messages", "HumanMessage", content_blocks=blocks))
+
+    assert message.content_blocks == blocks
+
+
+@pytest.mark.parametrize("name", ["key", "plain_key"])
+def test_a_secret_of_a_declared_field_is_what_the_class_says(registered, name):
+    secret = {"lc": 1, "type": "secret", "id": ["ACME_KEY" if name == "key" else "ACME_PLAIN"]}
+
+    client = load(
+        constructor("acme", "Client", **{name: secret}),
+        secrets_map={secret["id"][0]: "k"},
+        allowed_objects=[Client],
+    )
+
+    assert client == Client(**{name: "k"})

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foldline._sse import SSEDecoder
 from foldline.exceptions import (
     FoldlineError,
+    LimitExceededError,
     MalformedStreamError,
     ModelError,
     StreamTruncatedError,
@@ -148,3 +150,46 @@ def test_F_S12_nonsense_is_ignored_or_a_typed_error(
         list(stream.end())
     except FoldlineError as error:
         assert isinstance(error, ModelError)  # noqa: PT017
+
+
+WORD = b'data: {"id": "1", "choices": [{"index": 0, "delta": {"content": "word"}}]}\n\n'
+
+
+def reading_with(**limits: int) -> StreamReading:
+    stream = reading(CHAT[0])
+    stream._sse = SSEDecoder(**limits)
+    return stream
+
+
+def test_a_fault_is_known_with_the_events_before_it():
+    stream = reading_with(max_line=200)
+
+    events = stream.feed(WORD + b"data: " + b"x" * 200 + b"\n\n")
+
+    assert events[0]["event"] == "message-start"
+    assert isinstance(stream.fault, LimitExceededError)
+
+
+def test_chunks_after_the_end_are_no_events():
+    stream = reading(CHAT[0])
+    stream.feed(WORD + b"data: [DONE]\n\n")
+
+    assert stream.is_over
+    assert stream.feed(WORD) == []
+    assert stream.end() == []
+
+
+def test_a_fault_of_the_payload_is_kept_before_one_of_the_lines():
+    stream = reading_with(max_line=200)
+
+    stream.feed(WORD + b"data: 1\n\n" + b"data: " + b"x" * 200 + b"\n\n")
+
+    assert isinstance(stream.fault, MalformedStreamError)
+
+
+def test_what_is_no_event_stream_is_refused():
+    stream = reading(CHAT[0])
+    stream.feed(b"<html>\n")
+
+    with pytest.raises(MalformedStreamError, match="no event stream"):
+        stream.end()

@@ -22,8 +22,6 @@ from foldline.runnables.retry import RunnableRetry
 from tests.runnables.failing import Flaky, Model, stream_failing
 from tests.runnables.recording import Recorder
 
-pytestmark = pytest.mark.timing
-
 
 def at_once(runnable: Any, **options: Any) -> Any:
     return runnable.with_retry(wait_exponential_jitter=False, **options)
@@ -176,6 +174,7 @@ def test_waits_grow_and_have_an_end():
     assert 1 <= jittered._delay(ValueError(), 1) <= 1.5
 
 
+@pytest.mark.timing
 def test_it_really_waits(call):
     retry = Flaky(1).runnable().with_retry(exponential_jitter_params={"initial": 0.05, "jitter": 0})
 
@@ -185,6 +184,7 @@ def test_it_really_waits(call):
     assert time.monotonic() - start >= 0.05
 
 
+@pytest.mark.timing
 def test_E4_retry_after_is_honoured_up_to_its_cap(call):
     soon = Flaky(1, ModelRateLimitError("slow down", retry_after=0.05))
     limited = Flaky(1, ModelRateLimitError("slow down", retry_after=61))
@@ -265,6 +265,7 @@ def test_after_the_first_piece_models_own_their_retries_again(call):
     assert owned == [True, False]
 
 
+@pytest.mark.timing
 def test_cancellation_is_not_tried_again():
     calls: list[int] = []
 

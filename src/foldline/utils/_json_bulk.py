@@ -19,18 +19,17 @@ CLOSING = {"[": "]", "{": "}"}
 FILLERS = {"[": "0", "{": '"\\u0000filler":0'}
 
 
-def _last_is_last(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object; of equal names the last wins, and the last name is the last of the dict."""
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object; one with equal names is left to `PartialJson`."""
     value = dict(pairs)
     if len(value) != len(pairs):
-        name = pairs[-1][0]
-        value[name] = value.pop(name)
+        raise ValueError("a name occurs twice")
     return value
 
 
 def _decoder(*, strict: bool) -> json.JSONDecoder:
     return json.JSONDecoder(
-        object_pairs_hook=_last_is_last,
+        object_pairs_hook=_object,
         parse_float=parse_float,
         parse_int=parse_int,
         parse_constant=refuse_constant,
