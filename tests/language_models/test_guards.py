@@ -4,6 +4,7 @@ import pytest
 
 from foldline.caches import InMemoryCache
 from foldline.exceptions import OutputRejectedError, UsageError
+from foldline.language_models import FakeListChatModel
 from foldline.messages import AIMessage, HumanMessage
 from foldline.outputs import ChatGeneration, ChatResult
 from tests.language_models.scripted import KINDS, GenerateOnly, Narrow, Speaking, calls, read
@@ -149,3 +150,21 @@ def test_further_answers_of_a_model_that_speaks_in_events_must_pass_too(call):
         call.generate(strict, [[HumanMessage("x")]], tools=tools)
     second = call.generate(free, [[HumanMessage("x")]], tools=tools).generations[0][1]
     assert second.message.tool_calls[0]["name"] == "a.b"
+
+
+class Endless(FakeListChatModel):
+    """Its stream ends without its last event."""
+
+    async def _events(self, request, run):
+        yield {"event": "message-start", "role": "ai", "id": "m1"}
+        yield {"event": "content-block-start", "index": 0, "content": {"type": "text", "text": ""}}
+        delta = {"type": "text-delta", "text": self.responses[0]}
+        yield {"event": "content-block-delta", "index": 0, "delta": delta}
+
+
+def test_an_answer_without_its_end_is_guarded_too(call):
+    assert call.stream_v2(Endless(responses=["fine"], guards=[no_secrets]), "x")[-1]["event"] == (
+        "message-finish"
+    )
+    with pytest.raises(OutputRejectedError):
+        call.stream_v2(Endless(responses=["the secret word"], guards=[no_secrets]), "x")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from foldline.exceptions import (
@@ -10,13 +12,15 @@ from foldline.exceptions import (
     ModelRateLimitError,
     UsageError,
 )
+from foldline.language_models.call import attempts
 from foldline.language_models.call.retry import (
     DEFAULT_POLICY,
     NO_RETRY,
     RetryPolicy,
     owning_retries,
 )
-from foldline.testing import ScriptedChatModel
+from foldline.rate_limiters import InMemoryRateLimiter
+from foldline.testing import Fail, ScriptedChatModel
 
 STEADY = RetryPolicy(max_retries=3, jitter=False)
 
@@ -85,3 +89,41 @@ def test_a_policy_is_read_from_what_people_write():
 def test_what_is_no_policy_is_told_when_the_model_is_made(value):
     with pytest.raises(ValueError, match="retry_on_error"):
         ScriptedChatModel(script=["x"], retry_on_error=value)
+
+
+def test_a_call_waits_before_it_is_sent_again_as_long_as_its_policy_says(call, monkeypatch):
+    waits = []
+
+    async def pause(seconds, io):
+        waits.append(seconds)
+
+    monkeypatch.setattr(attempts, "pause", pause)
+    at_once = ModelOverloadedError("busy", retry_after=0)
+    model = ScriptedChatModel(
+        script=[[Fail(ModelOverloadedError("busy"))], [Fail(at_once)], "here"],
+        retry_on_error=RetryPolicy(max_retries=2, initial=1.5, jitter=False),
+    )
+
+    assert call.invoke(model, "x").text == "here"
+    assert waits == [1.5]
+
+
+class Limiter(InMemoryRateLimiter):
+    """Records when it is updated."""
+
+    flushes: ClassVar[list[str]] = []
+
+    async def flush(self, io):
+        self.flushes.append("now")
+        await super().flush(io)
+
+
+def test_a_rate_limiter_is_updated_after_each_attempt_that_failed(call):
+    limiter = Limiter(requests_per_second=1000)
+    limiter.flushes.clear()
+    model = ScriptedChatModel(
+        script=[[Fail(ModelOverloadedError("busy", retry_after=0))], "here"], rate_limiter=limiter
+    )
+
+    assert call.invoke(model, "x").text == "here"
+    assert limiter.flushes == ["now", "now"]  # after the failure and at the end
