@@ -22,6 +22,7 @@ from foldline._io import ASYNC, BLOCKING, IO, stopped_by, waiting
 from foldline._io.drive import drive
 from foldline._io.waiting import THREADS, LoopIterator
 from foldline.exceptions import BlockingCallError
+from foldline.utils.signals import SIGNALS
 
 pytestmark = pytest.mark.timing
 
@@ -538,6 +539,6 @@ def test_the_threads_leave_signals_to_the_main_thread_but_not_in_a_users_code():
 
     assert {signal.SIGINT, signal.SIGTERM, signal.SIGWINCH} <= own
     assert signal.SIGSEGV not in own
-    assert not users & waiting.SIGNALS
+    assert not users & SIGNALS
     assert masks.get(timeout=10) == own
-    assert not blocked_signals() & waiting.SIGNALS
+    assert not blocked_signals() & SIGNALS

@@ -12,7 +12,6 @@ import inspect
 import logging
 import os
 import queue
-import signal
 import threading
 from collections.abc import (
     AsyncGenerator,
@@ -28,6 +27,8 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
+
+from foldline.utils.signals import block_signals, restore_signals
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -58,34 +59,6 @@ async def next_or_end(items: AsyncIterator[T]) -> T | object:
     return await anext(items, END)
 
 
-SIGNALS = frozenset(
-    getattr(signal, name)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGWINCH", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGCHLD")
-    if hasattr(signal, name)
-)  # fmt: skip
-"""Signals that belong to the main thread: not those of a fault, which belong to the thread that has it."""
-
-
-def without_signals(job: Callable[[], None]) -> None:
-    """Run a job while `SIGNALS` are delivered to other threads.
-
-    Python handles a signal in the main thread, but one that is delivered to another thread does not end the wait of the
-    main thread: a Ctrl-C would have no effect until that ends. Linux does so if two signals arrive at once.
-    """
-    _run_with_mask(job, "SIG_BLOCK")
-
-
-def _run_with_mask(job: Callable[[], None], how: str) -> None:
-    if not hasattr(signal, "pthread_sigmask"):  # on Windows they are always the main thread's
-        job()
-        return
-    before = signal.pthread_sigmask(getattr(signal, how), SIGNALS)
-    try:
-        job()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 class Threads:
     """Daemon threads that are started when needed and end after `IDLE_SECONDS` without work."""
 
@@ -101,24 +74,24 @@ class Threads:
     def submit(self, job: Callable[[], None], *, has_user_code: bool = True) -> None:
         """Run a job that never raises in a thread, soon.
 
-        Signals are not delivered to the thread, unless it runs a user's code: a process that this starts would inherit
-        the blocked signals.
+        Signals are not delivered to the thread, unless it runs a user's code (see `foldline.utils.signals`).
         """
         with self._lock:
             self._jobs.put((job, has_user_code))
             if self._idle > 0:
                 self._idle -= 1
                 return
-        work = partial(without_signals, self._work)
-        threading.Thread(target=work, name="foldline", daemon=True).start()
+        threading.Thread(target=self._work, name="foldline", daemon=True).start()
 
     def _work(self) -> None:
+        inherited = block_signals()
         while (entry := self._next()) is not None:
             job, has_user_code = entry
             if has_user_code:
-                _run_with_mask(job, "SIG_UNBLOCK")
-            else:
-                job()
+                restore_signals(inherited)
+            job()
+            if has_user_code:
+                block_signals()
             del entry, job
             with self._lock:
                 self._idle += 1

@@ -12,11 +12,10 @@ import threading
 from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 
-from foldline._io.waiting import without_signals
 from foldline.transports._wait import Expired
+from foldline.utils.signals import block_signals
 
 __all__ = ["RESOLVER", "Address", "Resolver", "literal_addresses"]
 
@@ -46,8 +45,7 @@ class Resolver:
             if self._threads == MAX_THREADS:
                 return future
             self._threads += 1
-        work = partial(without_signals, self._work)
-        threading.Thread(target=work, name="foldline-resolver", daemon=True).start()
+        threading.Thread(target=self._work, name="foldline-resolver", daemon=True).start()
         return future
 
     def resolve(self, host: str, port: int, seconds: float | None) -> Addresses:
@@ -63,6 +61,7 @@ class Resolver:
             future.cancel()
 
     def _work(self) -> None:
+        block_signals()
         while True:
             with self._lock:
                 if not self._queue:

@@ -11,7 +11,6 @@ import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 
-import foldline
 from foldline.exceptions import SecurityError, UsageError
 from foldline.tools import tool
 from foldline.tools.mcp import MCPClient, aserve_mcp, mcp_app, mcp_server
@@ -45,17 +44,6 @@ def test_the_official_client_lists_and_calls_our_tools(address):
     assert tools_by_name["weather"].input_schema["properties"]["city"]["description"] == "where"
     assert (sum_result.content[0].text, sum_result.is_error) == ("5", False)
     assert weather.structured_content == {"city": "Oslo", "degrees": 21}
-
-
-def test_a_server_says_its_name_and_version():
-    @tool
-    def add(a: int) -> int:
-        """Add."""
-        return a
-
-    server = mcp_server([add], name="numbers")
-
-    assert (server.name, server.version) == ("numbers", foldline.__version__)
 
 
 def test_injected_arguments_are_the_servers(address):

@@ -19,8 +19,8 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from foldline._io import IO
-from foldline._io.waiting import without_signals
 from foldline.exceptions import ModelError
+from foldline.utils.signals import block_signals
 
 T = TypeVar("T")
 Emit = Callable[[T | None], bool]
@@ -45,8 +45,7 @@ class ChunkStream(Generic[T]):
         self._error: BaseException | None = None
         self._closed = self._ended = False
         self._process = os.getpid()
-        run = partial(without_signals, self._run)
-        self._thread = threading.Thread(target=run, name="foldline-llama", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="foldline-llama", daemon=True)
         _running.add(self)
         self._thread.start()
 
@@ -105,6 +104,7 @@ class ChunkStream(Generic[T]):
             await arrived
 
     def _run(self) -> None:
+        block_signals()
         try:
             self._produce(self._emit)
         except BaseException as error:  # raised where the stream is read

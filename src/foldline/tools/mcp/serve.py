@@ -14,7 +14,6 @@ from typing import Any, Literal, TypedDict, Unpack, cast
 
 from pydantic import ValidationError
 
-from foldline import __version__
 from foldline._io import run_loop
 from foldline.exceptions import SecurityError, ToolException, UsageError
 from foldline.messages.tool import ToolCall, ToolMessage
@@ -133,7 +132,7 @@ def mcp_server(
         return await _call_tool(tool, params.arguments or {}, injected or {})
 
     return import_extra("mcp.server.lowlevel").Server(
-        name, version=__version__, on_list_tools=list_tools, on_call_tool=call_tool
+        name, on_list_tools=list_tools, on_call_tool=call_tool
     )
 
 
