@@ -118,7 +118,9 @@ ROWS: list[tuple[str, str, str, str, Say]] = [
 def _range(name: str, after: str) -> Say:
     def say(clients: Figures) -> str:
         numbers = sorted(client[name] for client in clients.values())
-        return f"{numbers[0]:,}–{numbers[-1]:,} {after.format(**next(iter(clients.values())))}"
+        counts = sorted({client["faults"] for client in clients.values()})
+        faults = "–".join(f"{count:,}" for count in (counts[0], counts[-1])[: len(counts)])
+        return f"{numbers[0]:,}–{numbers[-1]:,} {after.format(faults=faults)}"
 
     return say
 
