@@ -21,9 +21,9 @@ SIGNALS = frozenset(
 
 def block_signals() -> Iterable[int]:
     """Have `SIGNALS` delivered to other threads than this one; return the signals that were blocked before."""
-    if not hasattr(signal, "pthread_sigmask"):  # on Windows they are always the main thread's
-        return ()
-    return signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    if hasattr(signal, "pthread_sigmask"):
+        return signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    return ()  # on Windows they are always the main thread's
 
 
 def restore_signals(blocked: Iterable[int]) -> None:

@@ -94,8 +94,10 @@ class PostgresStore(RowStore):
 
     def _sweep(self, now: str) -> int:
         def work(connection: PostgresConnection) -> int:
-            statement = 'DELETE FROM foldline_items WHERE until COLLATE "C" <= %s'
-            count: int = connection.execute(statement, (now,)).rowcount
+            deleted = connection.execute(
+                'DELETE FROM foldline_items WHERE until COLLATE "C" <= %s', (now,)
+            )
+            count: int = deleted.rowcount
             return count
 
         return self._server.run(work)
