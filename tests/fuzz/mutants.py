@@ -57,7 +57,7 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }  # fmt: skip
 PATIENCE = 300
 """Seconds for the tests without a mutant."""
-TIMES_LONGER = 5
+TIMES_LONGER = 8
 """How much longer the tests of a mutant may take before it counts as noticed: it hangs."""
 TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,

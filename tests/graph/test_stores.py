@@ -6,6 +6,7 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import ClassVar
 
+import psycopg
 import pytest
 
 from foldline._storage.sqlite import Database
@@ -223,7 +224,7 @@ def test_a_value_that_was_written_again_keeps_its_new_time(make):
     store.put(("a",), "k", {"v": 1}, ttl=10)
     row = store._read("a\x1f", "k")
     store.put(("a",), "k", {"v": 2}, ttl=-1)
-    store._renew([row], ["9999"])
+    store._renew([(row, "9999")])
 
     assert store.get(("a",), "k") is None
 
@@ -241,6 +242,17 @@ def test_a_file_of_an_older_version_gets_the_time_of_its_values(tmp_path):
     store.put(("a",), "expiring", {"v": 2}, ttl=10)
 
     assert {item.key for item in store.search(("a",))} == {"k", "expiring"}
+
+
+def test_a_table_of_an_older_version_gets_the_time_of_its_values(postgres_server):
+    PostgresStore(postgres_server.url).put(("older",), "k", {"v": 1})
+    with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+        connection.execute("ALTER TABLE foldline_items DROP COLUMN ttl")
+
+    store = PostgresStore(postgres_server.url)
+    store.put(("older",), "expiring", {"v": 2}, ttl=10)
+
+    assert {item.key for item in store.search(("older",))} == {"k", "expiring"}
 
 
 def test_several_things_are_done_at_once(call, make):

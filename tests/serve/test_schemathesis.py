@@ -46,7 +46,6 @@ def send(operation: Any, mode: GenerationMode, statuses: set[int]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timing  # every request has its time
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 def test_no_request_of_the_document_fails_the_server(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import EllipsisType
-from typing import Any, ClassVar, Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol, TypedDict
 
 from foldline._io import ASYNC
 from foldline.exceptions import UsageError
@@ -152,8 +152,6 @@ class BaseStore(ABC):
     """JSON values by namespace and key, with search."""
 
     __repr__ = short_repr
-    supports_ttl: ClassVar[bool] = True
-    """Whether values can expire."""
     ttl_config: TTLConfig | None = None
     """How long values are kept."""
 

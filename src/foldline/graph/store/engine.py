@@ -86,7 +86,7 @@ class RowStore(BaseStore):
     def _write(self, rows: list[Row], deleted: list[tuple[str, str]]) -> None: ...
 
     @abstractmethod
-    def _renew(self, rows: list[Row], untils: list[str]) -> None:
+    def _renew(self, untils: list[tuple[Row, str]]) -> None:
         """Set when rows expire; not of those that were written again since they were read."""
 
     @abstractmethod
@@ -140,10 +140,9 @@ class RowStore(BaseStore):
     def _refresh(self, rows: list[Row]) -> None:
         """Start the time of rows again, of those that expire."""
         now = datetime.now(UTC)
-        expiring = [(row, row.ttl) for row in rows if row.ttl is not None]
-        if expiring:
-            untils = [_after(now, ttl) for _, ttl in expiring]
-            self._renew([row for row, _ in expiring], untils)
+        untils = [(row, _after(now, row.ttl)) for row in rows if row.ttl is not None]
+        if untils:
+            self._renew(untils)
 
     def sweep_ttl(self) -> int:
         """Delete the values that have expired, which are no longer found; return how many they were."""

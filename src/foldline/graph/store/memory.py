@@ -44,9 +44,9 @@ class InMemoryStore(RowStore):
             for item_key in deleted:
                 self._rows.pop(item_key, None)
 
-    def _renew(self, rows: list[Row], untils: list[str]) -> None:
+    def _renew(self, untils: list[tuple[Row, str]]) -> None:
         with self._lock:
-            for row, until in zip(rows, untils, strict=True):
+            for row, until in untils:
                 item_key = row.namespace, row.key
                 if self._rows.get(item_key) is row:
                     self._rows[item_key] = replace(row, until=until)

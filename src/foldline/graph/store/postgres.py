@@ -18,7 +18,13 @@ SELECT pg_advisory_xact_lock(7364504);
 CREATE TABLE IF NOT EXISTS foldline_items (
     namespace TEXT COLLATE "C" NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL, until TEXT, vectors TEXT, ttl DOUBLE PRECISION, PRIMARY KEY (namespace, key)
-)
+);
+DO $$ BEGIN
+    -- Only where it is missing: adding a column locks the table.
+    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'foldline_items'::regclass AND attname = 'ttl') THEN
+        ALTER TABLE foldline_items ADD COLUMN ttl DOUBLE PRECISION;
+    END IF;
+END $$
 """
 LAST_CHARACTER = "\U0010ffff"
 
@@ -82,9 +88,9 @@ class PostgresStore(RowStore):
 
         self._server.run(work)
 
-    def _renew(self, rows: list[Row], untils: list[str]) -> None:
+    def _renew(self, untils: list[tuple[Row, str]]) -> None:
         def work(connection: PostgresConnection) -> None:
-            for row, until in zip(rows, untils, strict=True):
+            for row, until in untils:
                 connection.execute(
                     "UPDATE foldline_items SET until = %s WHERE namespace = %s AND key = %s AND until = %s",
                     (until, row.namespace, row.key, row.until),

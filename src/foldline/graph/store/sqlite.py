@@ -69,14 +69,11 @@ class SqliteStore(RowStore):
             )
             connection.executemany("DELETE FROM items WHERE namespace = ? AND key = ?", deleted)
 
-    def _renew(self, rows: list[Row], untils: list[str]) -> None:
+    def _renew(self, untils: list[tuple[Row, str]]) -> None:
         with self._database.write() as connection:
             connection.executemany(
                 "UPDATE items SET until = ? WHERE namespace = ? AND key = ? AND until = ?",
-                [
-                    (until, row.namespace, row.key, row.until)
-                    for row, until in zip(rows, untils, strict=True)
-                ],
+                [(until, row.namespace, row.key, row.until) for row, until in untils],
             )
 
     def _sweep(self, now: str) -> int:
