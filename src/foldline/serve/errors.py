@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from pydantic import ValidationError
 
+from foldline.checkpoint.base import ThreadConflictError
 from foldline.exceptions import (
     BudgetExceeded,
     ContextOverflowError,
@@ -130,6 +131,11 @@ def mask_secrets(text: str) -> str:
 
 
 FIXED_MESSAGES: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
+    (
+        ThreadConflictError,
+        "conflict",
+        "another run has continued this thread meanwhile: run one at a time per thread",
+    ),
     (
         ModelAuthenticationError,
         "upstream",
