@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from langsmith import Client
+from urllib3 import Retry
 
 from foldline.messages import HumanMessage
 from foldline.runnables import RunnableLambda
@@ -41,6 +42,7 @@ class LangSmith:
         self.posts: list[dict[str, Any]] = []
         self.patches: list[dict[str, Any]] = []
         self.keys: set[str | None] = set()
+        self._clients: list[Client] = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -66,10 +68,12 @@ class LangSmith:
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+        threading.Thread(target=self._http.serve_forever, args=[0.02], daemon=True).start()
 
     def client(self) -> Client:
-        return Client(self.url, api_key="ls-key")
+        client = Client(self.url, api_key="ls-key", retry_config=Retry(0))
+        self._clients.append(client)
+        return client
 
     def runs(self) -> dict[str, dict[str, Any]]:
         """Return the fields of each run by its name: those of its start, updated by its end."""
@@ -84,6 +88,11 @@ class LangSmith:
         self._http.shutdown()
         self._http.server_close()
 
+    def close_clients(self) -> None:
+        """Wait until no client sends: one that tries again draws from `random`, which fails a property test."""
+        for client in self._clients:
+            client.close()
+
 
 @pytest.fixture
 def langsmith(monkeypatch: pytest.MonkeyPatch) -> Iterator[LangSmith]:
@@ -91,6 +100,7 @@ def langsmith(monkeypatch: pytest.MonkeyPatch) -> Iterator[LangSmith]:
         monkeypatch.delenv(name, raising=False)
     server = LangSmith()
     yield server
+    server.close_clients()
     server.stop()
 
 
