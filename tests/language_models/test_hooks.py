@@ -70,6 +70,22 @@ def test_an_error_may_be_turned_into_an_answer(call, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_instead_of_an_error_has_an_id_as_every_answer(call, kind):
+    sorry = AIMessage("sorry")
+    model = kind(
+        answers=[ModelError("broken")], hooks=ModelHooks(on_error=lambda request, error: sorry)
+    )
+
+    first, second = call.invoke(model, "x"), call.invoke(model, "x")
+    assert first.id
+    assert second.id
+    assert first.id != second.id
+    assert all(chunk.id for chunk in call.stream(model, "x"))
+    assert call.stream_v2(model, "x")[0]["id"]
+    assert sorry.id is None  # the program's own message is left as it is
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_answer_instead_of_an_error_is_given_before_anything_was_sent_too(call, kind):
     hooks = ModelHooks(on_error=lambda request, error: AIMessage("too long"))
     model = kind(answers=["hi"], max_input_tokens=1, hooks=hooks)

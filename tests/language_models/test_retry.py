@@ -10,6 +10,7 @@ from foldline.exceptions import (
     ModelAuthenticationError,
     ModelOverloadedError,
     ModelRateLimitError,
+    StructuredOutputError,
     UsageError,
 )
 from foldline.language_models.call import attempts
@@ -19,8 +20,9 @@ from foldline.language_models.call.retry import (
     RetryPolicy,
     owning_retries,
 )
-from foldline.rate_limiters import InMemoryRateLimiter
+from foldline.rate_limiters import BaseRateLimiter, InMemoryRateLimiter
 from foldline.testing import Fail, ScriptedChatModel
+from tests.language_models.scripted import KINDS, Speaking
 
 STEADY = RetryPolicy(max_retries=3, jitter=False)
 
@@ -108,6 +110,20 @@ def test_a_call_waits_before_it_is_sent_again_as_long_as_its_policy_says(call, m
     assert waits == [1.5]
 
 
+class CountingLimiter(BaseRateLimiter):
+    """Lets every request pass, and counts them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def acquire(self, *, blocking: bool = True) -> bool:
+        self.count += 1
+        return True
+
+    async def aacquire(self, *, blocking: bool = True) -> bool:
+        return self.acquire()
+
+
 class Limiter(InMemoryRateLimiter):
     """Records when it is updated."""
 
@@ -127,3 +143,23 @@ def test_a_rate_limiter_is_updated_after_each_attempt_that_failed(call):
 
     assert call.invoke(model, "x").text == "here"
     assert limiter.flushes == ["now", "now"]  # after the failure and at the end
+
+
+def test_a_models_own_error_of_structure_is_tried_again_with_the_same_request(call):
+    """Without checks nobody has a complaint to add."""
+    model = Speaking(answers=[StructuredOutputError("no JSON", is_retryable=True), "here"])
+
+    assert call.invoke(model, "x").text.strip() == "here"
+    first, second = model.requests
+    assert first.messages == second.messages
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_model_waits_for_its_rate_limiter(call, kind):
+    limiter = CountingLimiter()
+    model = kind(answers=[ModelOverloadedError("busy", retry_after=0), "here"], rate_limiter=limiter)
+
+    call.invoke(model, "x")
+    call.stream(model, "x")
+
+    assert limiter.count == 3

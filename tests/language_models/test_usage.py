@@ -101,6 +101,19 @@ def test_failed_attempts_are_calls_too_and_their_usage_counts(call):
     assert answer.response_metadata["retries"] == 1
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_that_a_guard_holds_back_and_breaks_on_has_its_usage_counted(call, kind):
+    def broken(message):
+        raise ValueError("a defect of the guard")
+
+    model = kind(answers=[TEN], guards=[broken])
+
+    with usage_scope() as scope, pytest.raises(ValueError, match="a defect of the guard"):
+        call.invoke(model, "x")
+
+    assert (scope.model_calls, scope.total_tokens) == (1, 10)
+
+
 def test_parallel_calls_do_not_overshoot_the_number_of_calls(call):
     model = Speaking(answers=[TEN])
 

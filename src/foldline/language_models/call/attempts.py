@@ -179,8 +179,8 @@ class _Attempt:
 
     async def generate(self) -> Batch:
         """Call the model for its answer as one message; return it."""
-        call, request, usage = self._call, self._request, self.usage
-        if usage is not None or call.model.rate_limiter is not None:
+        call, request = self._call, self._request
+        if self.usage is not None:  # there is one with every rate limiter
             await self._wait_for_share()
         self._is_author_running = True
         answer = await generate_answer(call.model, request, call.run)
@@ -348,9 +348,7 @@ class _Attempt:
     def settle(self, usage: UsageMetadata | None = None) -> None:
         """Settle the usage of an attempt, as far as it is known; one that finished is settled already."""
         if self.usage is not None:
-            received = find_policy(self._call.event_policies, ReceivedMessage)
-            received_usage = received.usage if received is not None else None
-            self.usage.settle(received_usage or usage or self._call.builder.usage)
+            self.usage.settle(usage or self._call.builder.usage)
 
     async def judge(self, error: Exception) -> ChatRequest | CompleteAnswer | Exception:
         """Return what follows a failure: another request, an answer in place of the error, or the error to raise."""

@@ -19,7 +19,7 @@ from foldline._traceback import cut_traceback
 from foldline.exceptions import BudgetExceeded, ModelError, StreamClosedError
 from foldline.globals import SETTINGS
 from foldline.language_models.call.attempts import attempts
-from foldline.language_models.call.author import AuthorHooks, author_hooks
+from foldline.language_models.call.author import AuthorHooks, author_hooks, run_message_id
 from foldline.language_models.call.batch import Batch, CompleteAnswer, chat_result
 from foldline.language_models.call.cache import CallCache
 from foldline.language_models.call.listeners import CallListeners
@@ -310,6 +310,8 @@ class ChatCall:
             outcome = await policy.on_error(request, error)
             if isinstance(outcome, AIMessage):
                 self._is_rescued = True
+                if outcome.id is None:
+                    outcome = outcome.model_copy(update={"id": f"{run_message_id(self.run)}-0"})
                 return CompleteAnswer(chat_result(outcome))
             if outcome is not error:
                 outcome.__cause__ = error
