@@ -26,13 +26,13 @@ CONNECTION: Final = "foldline_connection"
 """The extension of a response with its connection, which is released when the response is closed."""
 CONNECT_BY: Final = "foldline_connect_by"
 """The extension of a request with its `time.monotonic` deadline for connecting."""
-MAX_CALLS: Final = 100
-"""Calls that share an HTTP/2 connection; fewer if the server says so."""
+MAX_WAITING: Final = 100
+"""Calls that wait for one connection to be made."""
 IDLE_READ: Final = 0.02
 """Seconds for reading what has arrived on an idle connection."""
 MAX_IDLE_READS: Final = 16
-RESET_WRITE: Final = 1.0
-"""Seconds for telling the server that a call was left early."""
+RESET_WRITE: Final = 0.05
+"""Seconds to wait until the server is told that a call was left early; after that, it is told later."""
 
 
 class ConnectionTrace:
@@ -283,10 +283,7 @@ class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
         await self._inner.aclose()
 
     def _call_limit(self) -> int:
-        if self._state is None:
-            return MAX_CALLS
-        limit: int = self._state.remote_settings.max_concurrent_streams
-        return max(1, min(MAX_CALLS, limit))
+        return MAX_WAITING if self._state is None else int(self._state.call_limit())
 
     async def _wait_until_ready(self, request: httpcore2.Request, *, is_first: bool) -> None:
         """Wait while the first call connects; it counts as connecting."""

@@ -36,6 +36,7 @@ READ_SIZE: Final = 64 * 1024
 MAX_READ_AHEAD: Final = 256 * 1024
 """Bytes of an answer that are read while the request is written."""
 READ_AHEAD_TIME: Final = 0.01
+READ_AHEAD_INTERVAL: Final = 0.02
 MIN_BODY_WRITE: Final = 1024
 """Larger writes of HTTP/2 are parts of a body, which the server may refuse."""
 REFUSAL_DIGITS: Final = (b"3", b"4", b"5")
@@ -56,6 +57,8 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
         self._received: deque[bytes] = deque()
         self._is_http2 = speaks_http2(inner)
         self._reading = asyncio.Lock()
+        self._unwritten = bytearray()
+        """Data of all calls of an HTTP/2 connection that the task `_writing` has still to write."""
         self._writing: asyncio.Task[None] | None = None
         self._is_write_closed = False
 
@@ -75,7 +78,7 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Write all data; raise `WriteError` if an answer refuses the request before that."""
         if self._is_http2:
-            await self._write_for_all(buffer, timeout)
+            await self._write_for_all(buffer)
             return
         if len(buffer) <= SIMPLE_WRITE_SIZE:
             await self._inner.write(buffer, timeout)
@@ -93,23 +96,27 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
         if failure is not None:
             raise failure
 
-    async def _write_for_all(self, buffer: bytes, timeout: float | None) -> None:
-        """Write data of an HTTP/2 connection completely, even if this call is cancelled: others share the connection.
+    async def _write_for_all(self, buffer: bytes) -> None:
+        """Write data of an HTTP/2 connection in a task of its own: a call that is cancelled must not cut a frame off.
 
         A failure is left to the next read: an answer may precede it.
         """
-        while self._writing is not None and not self._writing.done():
-            await asyncio.wait({self._writing})
         if not buffer or self._is_write_closed:
             return
-        self._writing = asyncio.create_task(self._write_or_note(buffer, timeout))
-        await asyncio.shield(self._writing)
-        if len(buffer) > MIN_BODY_WRITE and not self._reading.locked() and self._is_readable():
-            await self._read_ahead()
+        self._unwritten += buffer
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_all())
+        writing = self._writing
+        while not writing.done():
+            await asyncio.wait({writing}, timeout=READ_AHEAD_INTERVAL)
+            if len(buffer) > MIN_BODY_WRITE and not self._reading.locked() and self._is_readable():
+                await self._read_ahead()
 
-    async def _write_or_note(self, buffer: bytes, timeout: float | None) -> None:
+    async def _write_all(self) -> None:
         try:
-            await self._inner.write(buffer, timeout)
+            while self._unwritten:
+                data, self._unwritten = bytes(self._unwritten), bytearray()
+                await self._inner.write(data)
         except (httpcore2.WriteError, OSError):
             self._is_write_closed = True
 

@@ -31,12 +31,15 @@ from h2.exceptions import (
     ProtocolError,
 )
 from h2.frame_buffer import FrameBuffer
+from h2.settings import ChangedSetting, SettingCodes
 from hyperframe.frame import DataFrame, Frame, GoAwayFrame
 
-__all__ = ["CallFailed", "FailureKind", "Http2State"]
+__all__ = ["MAX_CALLS", "CallFailed", "FailureKind", "Http2State"]
 
 FailureKind = Literal["reset", "http1_required", "malformed", "too_large"]
 
+MAX_CALLS: Final = 100
+"""Calls that share a connection; fewer if the server says so."""
 STREAM_WINDOW: Final = 2**20
 """Bytes of an answer that may arrive before they are read."""
 CONNECTION_WINDOW: Final = 2**27
@@ -66,6 +69,7 @@ class Http2State(H2Connection):
         self.is_leaving = False
         """Whether the connection accepts no further calls."""
         self._on_settings = on_settings
+        self._has_settings = False
         self._unfinished: set[int] = set()
         """The calls whose answers have not ended."""
         self._refused: set[int] = set()
@@ -75,6 +79,10 @@ class Http2State(H2Connection):
         self._parsed: list[Event] = []
         self._culprit = 0
         """The call whose frame broke the protocol, or 0."""
+
+    def call_limit(self) -> int:
+        """Return how many calls may share the connection."""
+        return max(1, min(MAX_CALLS, self.remote_settings.max_concurrent_streams))
 
     def get_next_available_stream_id(self) -> int:
         """Return the number of the next call; raise if the connection accepts no further calls."""
@@ -185,10 +193,18 @@ class Http2State(H2Connection):
     def _check(self, event: Event) -> Iterator[Event]:
         """Yield what an event means for its call."""
         if isinstance(event, RemoteSettingsChanged):
-            self._on_settings()
+            self._check_settings(event)
             yield event
         elif isinstance(event, (ResponseReceived, DataReceived, StreamEnded, StreamReset)):
             yield from self._check_call(event)
+
+    def _check_settings(self, event: RemoteSettingsChanged) -> None:
+        """Add the number of calls to the first settings: the engine takes no number for one call at a time."""
+        if not self._has_settings:
+            code = SettingCodes.MAX_CONCURRENT_STREAMS
+            event.changed_settings.setdefault(code, ChangedSetting(code, None, MAX_CALLS))
+            self._has_settings = True
+        self._on_settings()
 
     def _check_call(
         self, event: ResponseReceived | DataReceived | StreamEnded | StreamReset
