@@ -74,16 +74,18 @@ class Peer:
         self._decoder = hpack.Decoder()
         self._received = bytearray()
         self._partial: dict[int, Asked] = {}
+        self._ended: set[int] = set()
         self._write_lock = threading.Lock()
         self._preface_seen = False
 
     def request(self, settings: dict[int, int] | None = None) -> int:
         """Return the stream of the next complete request; sends SETTINGS before the first."""
-        stream = self.headers_of_request(settings)
         while True:
-            if self._ended(stream):
-                self.server.asked.append(self._partial.pop(stream))
-                return stream
+            self.headers_of_request(settings)  # again, if the client has reset a call meanwhile
+            for stream in sorted(self._partial):
+                if stream in self._ended:
+                    self.server.asked.append(self._partial.pop(stream))
+                    return stream
             self.frame()
 
     def headers_of_request(self, settings: dict[int, int] | None = None) -> int:
@@ -170,6 +172,8 @@ class Peer:
         return [(f.stream_id, f.error_code) for f in self.frames if isinstance(f, RstStreamFrame)]
 
     def _note(self, frame: Frame) -> None:
+        if isinstance(frame, (HeadersFrame, DataFrame)) and "END_STREAM" in frame.flags:
+            self._ended.add(frame.stream_id)
         if isinstance(frame, HeadersFrame):
             pairs = self._decoder.decode(frame.data)
             self._partial[frame.stream_id] = Asked(
@@ -191,13 +195,6 @@ class Peer:
             self.send(SettingsFrame(0, flags=["ACK"]))
         elif isinstance(frame, PingFrame) and "ACK" not in frame.flags:
             self.send(PingFrame(0, frame.opaque_data, flags=["ACK"]))
-
-    def _ended(self, stream: int) -> bool:
-        return any(
-            frame.stream_id == stream and "END_STREAM" in frame.flags
-            for frame in self.frames
-            if isinstance(frame, (HeadersFrame, DataFrame))
-        )
 
     def _drain(self) -> None:
         self.connection.setblocking(False)

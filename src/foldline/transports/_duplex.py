@@ -109,7 +109,7 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
         writing = self._writing
         while not writing.done():
             await asyncio.wait({writing}, timeout=READ_AHEAD_INTERVAL)
-            if len(buffer) > MIN_BODY_WRITE and not self._reading.locked() and self._is_readable():
+            if len(buffer) > MIN_BODY_WRITE and not self._reading.locked():
                 await self._read_ahead()
 
     async def _write_all(self) -> None:
@@ -122,15 +122,25 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
 
     async def _read_ahead(self) -> None:
         """Keep an early answer, which could not be read any more after a write that fails."""
-        if sum(map(len, self._received)) >= MAX_READ_AHEAD:
+        if not self._is_readable():
             return
         async with self._reading:
             with suppress(httpcore2.NetworkError), anyio.move_on_after(READ_AHEAD_TIME):
-                if piece := await self._inner.read(READ_SIZE):
+                while sum(map(len, self._received)) < MAX_READ_AHEAD:
+                    if not (piece := await self._inner.read(READ_SIZE)):
+                        break
                     self._received.append(piece)
 
     def _is_readable(self) -> bool:
-        return bool(self._received or self._inner.get_extra_info("is_readable"))
+        """Whether something has arrived that nobody has read: in the socket, or in the buffers before it."""
+        tls = getattr(self._inner, "_stream", None)
+        buffers = (
+            getattr(getattr(tls, "_read_bio", None), "pending", 0),
+            getattr(
+                getattr(getattr(tls, "transport_stream", None), "_protocol", None), "read_queue", ()
+            ),
+        )
+        return any(buffers) or bool(self._inner.get_extra_info("is_readable"))
 
     async def aclose(self) -> None:
         """Close the socket."""
@@ -156,7 +166,9 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
 
     def get_extra_info(self, info: str) -> object:
         """Return information about the socket."""
-        return self._is_readable() if info == "is_readable" else self._inner.get_extra_info(info)
+        if info == "is_readable":
+            return bool(self._received) or self._is_readable()
+        return self._inner.get_extra_info(info)
 
     async def _read_meanwhile(self, writing: anyio.CancelScope) -> None:
         data = b""

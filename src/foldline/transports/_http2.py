@@ -47,7 +47,7 @@ CONNECTION_WINDOW: Final = 2**27
 STATUS = re.compile(rb"[2-5][0-9][0-9]")
 HEADER_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 FORBIDDEN_IN_VALUE = re.compile(rb"[\0\n\v\f\r]")
-SHOWN_NOTE: Final = 60
+MAX_NOTE: Final = 60
 
 
 class CallFailed(StreamReset):
@@ -179,7 +179,11 @@ class Http2State(H2Connection):
     def _receive_goaway_frame(self, frame: GoAwayFrame) -> tuple[list[Frame], list[Event]]:
         # h2 ends the connection here, although the server finishes the calls up to the last one it names.
         self.is_leaving = True
-        note = bytes(frame.additional_data)[:SHOWN_NOTE].decode("latin-1")
+        note = bytes(frame.additional_data).decode("latin-1")
+        if (
+            len(note) > MAX_NOTE
+        ):  # not shortened: a part of a key in it would not be recognized and masked
+            note = ""
         reason = f"it closes the connection ({_name(frame.error_code)}{note and ': '}{note})"
         unseen = {stream for stream in self._unfinished if stream > frame.last_stream_id}
         ends: list[Event] = [
