@@ -132,6 +132,25 @@ def test_more_calls_than_the_server_allows_use_more_connections(
     assert run(behave, body) == ([b"ok"] * 6, connections)
 
 
+@pytest.mark.timing
+def test_waiting_for_a_slot_is_not_connecting() -> None:
+    """A call that found the connection full waits for a slot of the pool, then has all its time to connect."""
+
+    def behave(peer: Peer) -> None:
+        stream = peer.request({3: 1})
+        time.sleep(0.6)
+        peer.answer(stream, b"ok")  # and the connection is closed
+
+    async def both(transport: Transport, url: str) -> list[bytes]:
+        timeouts = Timeouts(connect=0.4)
+        calls = (read(transport, url, timeouts=timeouts) for _ in range(2))
+        return await asyncio.gather(*calls)
+
+    with HostileServer(behave) as server:
+        options = HttpOptions(http2=True, ca=server.ca_pem, max_connections=1)
+        assert asyncio.run(both(transport_for(options), server.url)) == [b"ok"] * 2
+
+
 def test_a_number_that_is_lowered_meanwhile() -> None:
     def behave(peer: Peer) -> None:
         if peer.number > 1:

@@ -7,6 +7,8 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpcore2
@@ -23,7 +25,7 @@ from foldline.transports._duplex import (
 )
 from foldline.transports._wait import Expired
 
-__all__ = ["DeadlineBackend", "limit_this_thread", "remaining_seconds"]
+__all__ = ["DeadlineBackend", "limit_briefly", "limit_this_thread"]
 
 
 class _Deadline(threading.local):
@@ -36,6 +38,17 @@ _deadline = _Deadline()
 def limit_this_thread(seconds: float | None) -> None:
     """Set the deadline of this thread's reads and writes."""
     _deadline.at = None if seconds is None else time.monotonic() + seconds
+
+
+@contextmanager
+def limit_briefly(seconds: float) -> Iterator[None]:
+    """Set an earlier deadline of this thread, inside the block."""
+    at = _deadline.at
+    limit_this_thread(seconds)
+    try:
+        yield
+    finally:
+        _deadline.at = at
 
 
 def remaining_seconds() -> float | None:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import anyio
 import httpcore2
 
-from foldline.transports._blocking import limit_this_thread, remaining_seconds
+from foldline.transports._blocking import limit_briefly
 from foldline.transports._duplex import PROXY_STEPS, seconds_until
 
 __all__ = ["CONNECTION", "AsyncConnection", "BlockingConnection"]
@@ -25,7 +25,7 @@ __all__ = ["CONNECTION", "AsyncConnection", "BlockingConnection"]
 CONNECTION: Final = "foldline_connection"
 """The extension of a response with its connection, which is released when the response is closed."""
 CONNECT_BY: Final = "foldline_connect_by"
-"""The extension of a request with its `time.monotonic` deadline for connecting."""
+"""The extension of a request with its time for connecting: the seconds, and the `time.monotonic` deadline."""
 MAX_WAITING: Final = 100
 """Calls that wait for one connection to be made."""
 IDLE_READ: Final = 0.02
@@ -202,17 +202,14 @@ class BlockingConnection(CountedConnection, httpcore2.ConnectionInterface):
         self._inner.close()
 
     def _read_idle(self, request: httpcore2.Request) -> None:
-        budget = remaining_seconds()
         try:
             for http2 in self._idle_reads():
-                limit_this_thread(IDLE_READ)
-                http2._receive_events(request)
+                with limit_briefly(IDLE_READ):
+                    http2._receive_events(request)
         except httpcore2.ConnectionNotAvailable:
             raise
         except Exception as error:
             raise httpcore2.ConnectionNotAvailable from error
-        finally:
-            limit_this_thread(budget)
 
 
 class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
@@ -248,6 +245,7 @@ class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
         if self._is_leaving():
             raise httpcore2.ConnectionNotAvailable
         self._calls += 1
+        self._request = request
         is_sent = False
         is_first, self._is_started = not self._is_started, True
         try:
@@ -266,7 +264,6 @@ class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
             PROXY_STEPS.set(0)
             if is_first:
                 self._ready.set()
-        self._request = request
         response.extensions[CONNECTION] = self
         return response
 
@@ -287,24 +284,30 @@ class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
 
     async def _wait_until_ready(self, request: httpcore2.Request, *, is_first: bool) -> None:
         """Wait while the first call connects; it counts as connecting."""
-        timeouts = request.extensions["timeout"]
-        limit = timeouts["connect"]
+        if self._ready.is_set():
+            return
+        timeouts, limit = request.extensions["timeout"], request.extensions["timeout"]["connect"]
         if limit is not None:
-            connect_by = request.extensions.setdefault(CONNECT_BY, time.monotonic() + limit)
-            timeouts["connect"] = limit = seconds_until(connect_by, limit)
-        if is_first or self._ready.is_set():
+            start = (limit, time.monotonic() + limit)
+            limit, connect_by = request.extensions.setdefault(CONNECT_BY, start)
+            timeouts["connect"] = seconds_until(connect_by, limit)
+        if is_first:
             return
         self._waiting += 1
         try:
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout(timeouts["connect"]):
                 await self._ready.wait()
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout from error
         finally:
             self._waiting -= 1
-        if self._is_leaving() or self._calls - self._waiting > self._call_limit():
+        if (
+            self._inner.is_closed()
+        ):  # the first call has not connected; the time for connecting goes on
             raise httpcore2.ConnectionNotAvailable
-        if self._inner.is_closed():  # the first call has not connected
+        if self._is_leaving() or self._calls - self._waiting > self._call_limit():
+            timeouts["connect"] = limit
+            request.extensions.pop(CONNECT_BY, None)
             raise httpcore2.ConnectionNotAvailable
 
     async def _read_idle(self, request: httpcore2.Request) -> None:

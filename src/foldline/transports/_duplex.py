@@ -67,8 +67,8 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
         if self.proxy_steps:
             with limit_connecting():
                 return await self._inner.read(max_bytes, seconds_until(self._connect_by, timeout))
-        if not self._received:
-            async with self._reading:
+        async with self._reading:
+            if not self._received:
                 return await self._inner.read(max_bytes, timeout)
         piece = self._received.popleft()
         if len(piece) > max_bytes:

@@ -48,6 +48,7 @@ STATUS = re.compile(rb"[2-5][0-9][0-9]")
 HEADER_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 FORBIDDEN_IN_VALUE = re.compile(rb"[\0\n\v\f\r]")
 MAX_NOTE: Final = 60
+"""Longer explanations of the server are left out: in a shortened one, a part of a key would not be masked."""
 
 
 class CallFailed(StreamReset):
@@ -138,7 +139,8 @@ class Http2State(H2Connection):
     def acknowledge_received_data(self, acknowledged_size: int, stream_id: int) -> None:
         """Return a part of the window to the server."""
         super().acknowledge_received_data(acknowledged_size, stream_id)
-        self._unread[stream_id] = self._unread.get(stream_id, 0) - acknowledged_size
+        if (unread := self._unread.pop(stream_id, 0) - acknowledged_size) > 0:
+            self._unread[stream_id] = unread
 
     def abandon_all_except(self, streams: Container[int]) -> None:
         """End the calls that nobody reads any more: tell the server and return their windows."""
@@ -147,8 +149,8 @@ class Http2State(H2Connection):
                 continue
             if unread := self._unread.get(stream):
                 self.acknowledge_received_data(unread, stream)
-            self._unread.pop(stream, None)
             self._unfinished.discard(stream)
+            self._refused.discard(stream)
             self._reset(stream, ErrorCodes.CANCEL)
 
     def _receive_frame(self, frame: Frame) -> list[Event]:
@@ -180,9 +182,7 @@ class Http2State(H2Connection):
         # h2 ends the connection here, although the server finishes the calls up to the last one it names.
         self.is_leaving = True
         note = bytes(frame.additional_data).decode("latin-1")
-        if (
-            len(note) > MAX_NOTE
-        ):  # not shortened: a part of a key in it would not be recognized and masked
+        if len(note) > MAX_NOTE:
             note = ""
         reason = f"it closes the connection ({_name(frame.error_code)}{note and ': '}{note})"
         unseen = {stream for stream in self._unfinished if stream > frame.last_stream_id}
@@ -228,10 +228,12 @@ class Http2State(H2Connection):
         elif isinstance(event, StreamEnded):
             self._unfinished.discard(stream)
             if stream in self._refused:
+                self._refused.discard(stream)
                 self._reset(stream, ErrorCodes.CANCEL)
             yield event
         else:
             self._unfinished.discard(stream)
+            self._refused.discard(stream)
             yield event if isinstance(event, CallFailed) else _as_failure(event)
 
     def _check_head(self, event: ResponseReceived) -> Event:
