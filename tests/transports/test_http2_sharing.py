@@ -218,6 +218,26 @@ def test_a_request_that_is_cut_off_in_its_body_leaves_the_others() -> None:
     assert (answer, connections) == (b"ok", 1)
 
 
+@pytest.mark.parametrize("size", [2, 30_000_000], ids=["reading", "writing"])
+def test_a_transport_closed_meanwhile_ends_its_calls(size: int) -> None:
+    def behave(peer: Peer) -> None:
+        stream = peer.headers_of_request()
+        for number in (0, stream):
+            peer.send(WindowUpdateFrame(number, window_increment=2**30))
+        if size == 2:
+            peer.headers(stream)
+        time.sleep(0.3)
+
+    async def body(transport: Transport, server: HostileServer) -> Any:
+        call = asyncio.create_task(read(transport, server.url, body=bytes(size)))
+        await asyncio.sleep(0.15)
+        await transport.aclose()
+        return (await asyncio.gather(call, return_exceptions=True))[0]
+
+    error = run(behave, body)
+    assert type(error) is (StreamInterruptedError if size == 2 else ModelConnectionError)
+
+
 @pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
 def test_F_C03_cancelled_at_every_await_the_others_go_on(twice: bool) -> None:
     def behave(peer: Peer) -> None:

@@ -107,9 +107,12 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_all())
         writing = self._writing
+        if len(buffer) <= MIN_BODY_WRITE:
+            await asyncio.wait({writing})  # a shield would pass on that `aclose` cancels the task
+            return
         while not writing.done():
             await asyncio.wait({writing}, timeout=READ_AHEAD_INTERVAL)
-            if len(buffer) > MIN_BODY_WRITE and not self._reading.locked():
+            if not self._reading.locked():
                 await self._read_ahead()
 
     async def _write_all(self) -> None:
