@@ -139,7 +139,10 @@ def test_waiting_for_a_slot_is_not_connecting() -> None:
     def behave(peer: Peer) -> None:
         stream = peer.request({3: 1})
         time.sleep(0.6)
-        peer.answer(stream, b"ok")  # and the connection is closed
+        peer.headers(stream)
+        end = DataFrame(stream, b"ok", flags=["END_STREAM"])
+        peer.send(end, GoAwayFrame(0, last_stream_id=stream))
+        peer.stay()
 
     async def both(transport: Transport, url: str) -> list[bytes]:
         timeouts = Timeouts(connect=0.4)

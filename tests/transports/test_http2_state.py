@@ -110,6 +110,21 @@ def test_frames_without_content_are_no_events_and_return_their_window() -> None:
     assert before - state.inbound_flow_control_window == 2000 * 256  # returned with the next update
 
 
+def test_many_small_frames_are_one_event_for_each_call() -> None:
+    state = begun()
+    state.receive_data(head(1) + head(3))
+    frames = [DataFrame(stream, b"x", flags=["PADDED"], pad_length=1) for stream in (1, 3)]
+    first, second, end = state.receive_data(
+        b"".join(frame.serialize() for frame in frames) * 3000
+        + DataFrame(3, b"y", flags=["END_STREAM"]).serialize()
+    )
+    assert isinstance(first, DataReceived)
+    assert isinstance(second, DataReceived)
+    assert (first.stream_id, first.data, first.flow_controlled_length) == (1, b"x" * 3000, 9000)
+    assert (second.stream_id, second.data) == (3, b"x" * 3000 + b"y")
+    assert isinstance(end, StreamEnded)
+
+
 def test_an_abandoned_call_returns_what_was_not_read() -> None:
     state = begun()
     state.receive_data(head(1) + head(3) + DataFrame(1, bytes(9000)).serialize())

@@ -134,7 +134,7 @@ class Http2State(H2Connection):
         except ProtocolError as error:
             self.is_leaving = True
             self._parsed += self._fail_all(error)
-        return [event for parsed in self._parsed for event in self._check(parsed)]
+        return _join_data(event for parsed in self._parsed for event in self._check(parsed))
 
     def acknowledge_received_data(self, acknowledged_size: int, stream_id: int) -> None:
         """Return a part of the window to the server."""
@@ -271,6 +271,25 @@ class StrictFrameBuffer(FrameBuffer):
         if len(self._data) >= 9:
             self._validate_frame_length(int.from_bytes(self._data[:3], "big"))
         return super().__next__()
+
+
+def _join_data(events: Iterable[Event]) -> list[Event]:
+    """Return the events with the data of each call joined: many small frames must not need much memory."""
+    joined: list[Event] = []
+    last_data: dict[int | None, DataReceived] = {}
+    for event in events:
+        stream = getattr(event, "stream_id", None)
+        last = last_data.get(stream)
+        if not isinstance(event, DataReceived):
+            last_data.pop(stream, None)
+        elif last is None:
+            last_data[stream] = event
+        else:
+            last.data = bytes(last.data or b"") + bytes(event.data or b"")
+            last.flow_controlled_length += event.flow_controlled_length
+            continue
+        joined.append(event)
+    return joined
 
 
 def _as_failure(event: StreamReset) -> CallFailed:
