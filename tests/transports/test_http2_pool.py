@@ -198,15 +198,15 @@ def test_the_calls_that_wait_for_a_connection_keep_their_own_clocks() -> None:
 
     async def body() -> list[tuple[str, float]]:
         transport = transport_for(HttpOptions(http2=True))
-        limits = (0.2, 0.4, 0.4, 0.4)
+        limits = (0.2, 1, 1, 1)
         return await asyncio.gather(*(timed(transport, url, limit) for limit in limits))
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"https://localhost:{silent.getsockname()[1]}"
         results = asyncio.run(body())
     assert [phase for phase, _ in results] == ["connect"] * 4
-    assert results[0][1] < 0.4
-    assert max(seconds for _, seconds in results) < 0.8
+    assert results[0][1] < 0.8
+    assert max(seconds for _, seconds in results) < 1.8
 
 
 def test_the_call_that_connects_is_cancelled_and_the_others_connect() -> None:

@@ -8,9 +8,11 @@ the data that arrived before it.
 
 from __future__ import annotations
 
+import logging
 import re
+import threading
 from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Literal
 
 from h2.config import H2Configuration
@@ -32,6 +34,7 @@ from h2.exceptions import (
 )
 from h2.frame_buffer import FrameBuffer
 from h2.settings import ChangedSetting, SettingCodes
+from hpack import NeverIndexedHeaderTuple
 from hyperframe.frame import DataFrame, Frame, GoAwayFrame
 
 __all__ = ["MAX_CALLS", "CallFailed", "FailureKind", "Http2State"]
@@ -44,11 +47,49 @@ STREAM_WINDOW: Final = 2**20
 """Bytes of an answer that may arrive before they are read."""
 CONNECTION_WINDOW: Final = 2**27
 """Enough for the windows of all calls of a connection, so that an answer that is not read does not delay the others."""
+PUBLIC_HEADERS: Final = frozenset(
+    {
+        b":method",
+        b":scheme",
+        b":authority",
+        b"accept",
+        b"accept-encoding",
+        b"content-type",
+        b"user-agent",
+    }
+)
+"""Headers that hold no key; `:path` may, in its query."""
 STATUS = re.compile(rb"[2-5][0-9][0-9]")
 HEADER_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 FORBIDDEN_IN_VALUE = re.compile(rb"[\0\n\v\f\r]")
 MAX_NOTE: Final = 60
 """Longer explanations of the server are left out: in a shortened one, a part of a key would not be masked."""
+
+
+class _Logs(threading.local):
+    are_off = False
+
+
+_logs = _Logs()
+
+
+def _is_logged(_: logging.LogRecord) -> bool:
+    return not _logs.are_off
+
+
+for _logger_name in ("hpack.hpack", "hpack.table"):
+    # At level DEBUG they log the headers of requests, which hold the key, as text and in their encoded form.
+    logging.getLogger(_logger_name).addFilter(_is_logged)
+
+
+@contextmanager
+def _without_logs() -> Iterator[None]:
+    """Log no headers of this thread, inside the block."""
+    _logs.are_off = True
+    try:
+        yield
+    finally:
+        _logs.are_off = False
 
 
 class CallFailed(StreamReset):
@@ -98,9 +139,16 @@ class Http2State(H2Connection):
 
     # Sending
 
-    def send_headers(self, stream_id: int, *args: Any, **options: Any) -> None:
-        """Begin a call."""
-        super().send_headers(stream_id, *args, **options)
+    def send_headers(
+        self, stream_id: int, headers: Iterable[Any], *args: Any, **options: Any
+    ) -> None:
+        """Begin a call. Values that may be keys are not stored in the header tables (RFC 7541, 7.1.3)."""
+        marked = [
+            (name, value) if name in PUBLIC_HEADERS else NeverIndexedHeaderTuple(name, value)
+            for name, value in headers
+        ]
+        with _without_logs():
+            super().send_headers(stream_id, marked, *args, **options)
         self._unfinished.add(stream_id)
 
     def local_flow_control_window(self, stream_id: int) -> int:
@@ -130,7 +178,8 @@ class Http2State(H2Connection):
         """Return the events of the received data; a failure is the last event of each call."""
         self._parsed, self._culprit = [], 0
         try:
-            super().receive_data(data)
+            with _without_logs():
+                super().receive_data(data)
         except ProtocolError as error:
             self.is_leaving = True
             self._parsed += self._fail_all(error)
