@@ -359,6 +359,7 @@ def test_filters_mean_the_same_in_every_store(make, plane, metadatas, condition)
         str(n) for n, metadata in enumerate(metadatas) if matches(parse_filter(condition), metadata)
     }
     answers = store.similarity_search("1 0", k=9, filter=condition)
+    store.close()  # a server accepts a hundred connections
     assert {document.id for document in answers} == expected
 
 
