@@ -192,7 +192,7 @@ class BlockingConnection(CountedConnection, httpcore2.ConnectionInterface):
         response.extensions[CONNECTION] = self
         return response
 
-    def release(self, *, is_finished: bool, stream_id: int | None = None) -> None:
+    def release(self, *, is_finished: bool) -> None:
         """End a call, before its response is closed."""
         if self._end_call(is_finished=is_finished):
             self.close()
@@ -301,9 +301,8 @@ class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
             raise httpcore2.ConnectTimeout from error
         finally:
             self._waiting -= 1
-        if (
-            self._inner.is_closed()
-        ):  # the first call has not connected; the time for connecting goes on
+        if self._inner.is_closed():
+            # The first call has not connected. The time for connecting goes on.
             raise httpcore2.ConnectionNotAvailable
         if self._is_leaving() or self._calls - self._waiting > self._call_limit():
             timeouts["connect"] = limit
@@ -321,7 +320,7 @@ class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
             raise httpcore2.ConnectionNotAvailable from error
 
     async def _tell_server(self, stream_id: int | None) -> None:
-        """Tell the server that nobody reads a call any more, while others go on."""
+        """Tell the server that nobody reads a call any more, while others go on. A failure is theirs to see."""
         http2 = self._http2()
         self._state.abandon_all_except(http2._events.keys() - {stream_id})
         with suppress(Exception), anyio.move_on_after(RESET_WRITE, shield=True):
