@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,22 @@ def test_an_answer_over_http2(http2: Transport, blocking: bool, fault_server: Fa
     assert caller.read(fault_server.http2_url + "/a", body=b'{"q": 1}') == (200, b"hello world")
     (request,) = fault_server.requests()
     assert (request.port, request.json()) == ("http2", {"q": 1})
+
+
+def test_no_log_shows_the_headers_of_a_request(
+    http2: Transport, blocking: bool, fault_server: FaultServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The library that encodes headers logs them at level DEBUG, and in a form that is easily decoded."""
+    caplog.set_level(logging.DEBUG)
+    caller = Caller(http2, blocking=blocking)
+    url = f"{fault_server.http2_url}/ok?key=canary-1"
+    for _ in range(2):
+        caller.read(url, headers={"x-api-key": "canary-2", "authorization": "Bearer canary-3"})
+    assert "canary" not in caplog.text
+    assert not [record for record in caplog.records if record.name.startswith("hpack")]
+    assert fault_server.requests()[0].headers["x-api-key"] == "canary-2"
+    logging.getLogger("hpack.hpack").debug("others still log")
+    assert "others still log" in caplog.text
 
 
 def test_many_calls_share_one_connection(http2: Transport, fault_server: FaultServer) -> None:

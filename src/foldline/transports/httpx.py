@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import Any, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from foldline.exceptions import MissingExtraError
+from foldline.exceptions import MissingExtraError, ModelConnectionError, ModelError
 from foldline.transports import _faults
 from foldline.transports._body import Exchange, ResponseContext
 from foldline.transports._environment import proxy_for, split_proxy
@@ -43,6 +43,9 @@ except ImportError as error:
     ) from error
 
 __all__ = ["HttpxTransport"]
+
+HTTP2_HEADER_LIMIT = 64 * 1024
+"""The bytes of headers that the engine accepts over HTTP/2, for any `Limits.headers`."""
 
 
 class HttpxTransport:
@@ -247,7 +250,8 @@ class HttpxExchange:
     async def close(self, *, finished: bool) -> None:
         """Release the connection."""
         if self._response is not None:
-            self._response.extensions[_engine.CONNECTION].release(is_finished=finished)
+            extensions = self._response.extensions
+            extensions[_engine.CONNECTION].release(is_finished=finished)
             self._response.close()
 
 
@@ -304,7 +308,10 @@ class AsyncHttpxExchange:
         if self._alarm is not None:
             self._alarm.stop()
         if self._response is not None:
-            await self._response.extensions[_engine.CONNECTION].release(is_finished=finished)
+            extensions = self._response.extensions
+            await extensions[_engine.CONNECTION].release(
+                is_finished=finished, stream_id=extensions.get("stream_id")
+            )
             await self._response.aclose()
 
 
@@ -319,9 +326,9 @@ def explain_start(request: Request, error: Exception, message: dict[str, Any]) -
     """Return foldline's error for a request that failed before the response's headers."""
     if isinstance(error, httpcore2.TimeoutException):
         return _explain_timeout(request, error, message)
-    if (certificate_error := _certificate_error(error)) is not None:
-        return _chain(_faults.untrusted(request, certificate_error), error)
-    text = str(error) or type(error).__name__
+    if (failure := _special_failure(request, error)) is not None:
+        return failure
+    text = _text_of(error)
     if isinstance(error, httpcore2.ProxyError):  # its text may contain the password of the proxy
         status = text[:3] if text[:3].isdecimal() else "what cannot be read"
         return _faults.not_reached(request, f"the proxy answered {status}")
@@ -346,10 +353,43 @@ def explain_read(request: Request, error: Exception) -> Exception:
     """Return foldline's error for a body that ended early."""
     if isinstance(error, httpcore2.TimeoutException):
         return Expired()
-    text = str(error) or type(error).__name__
+    if (failure := _http2_failure(request, error)) is not None:
+        is_reset = isinstance(failure, ModelConnectionError)
+        return _faults.interrupted(request, error.args[0].reason) if is_reset else failure
+    text = _text_of(error)
     if isinstance(error, httpcore2.RemoteProtocolError) and "chunk header" in text:
         return _faults.malformed(request, text)
     return _chain(_faults.interrupted(request, text), error)
+
+
+def _special_failure(request: Request, error: Exception) -> Exception | None:
+    if (certificate_error := _certificate_error(error)) is not None:
+        return _chain(_faults.untrusted(request, certificate_error), error)
+    return _http2_failure(request, error)
+
+
+def _http2_failure(request: Request, error: Exception) -> ModelError | None:
+    """Return foldline's error for an HTTP/2 call that ended with a `CallFailed` event."""
+    event: Any = error.args[0] if error.args else None
+    kind, reason = getattr(event, "kind", None), getattr(event, "reason", "")
+    if kind is None:
+        return None
+    if kind == "malformed":
+        return _faults.malformed(request, reason)
+    if kind == "too_large":
+        limit = min(request.limits.headers, HTTP2_HEADER_LIMIT)
+        return _faults.too_large(request, "the headers", limit)
+    failure = _faults.not_reached(request, reason)
+    if kind == "http1_required":
+        failure = _faults.not_reached(request, f"{reason}: call it with HttpOptions(http2=False)")
+        failure.is_retryable = False
+    return failure
+
+
+def _text_of(error: Exception) -> str:
+    if isinstance(error, httpcore2.NetworkError) and not str(error):
+        return "the connection was closed"
+    return str(error) or type(error).__name__
 
 
 def _chain(failure: Exception, error: Exception) -> Exception:
