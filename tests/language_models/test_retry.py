@@ -157,7 +157,9 @@ def test_a_models_own_error_of_structure_is_tried_again_with_the_same_request(ca
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_model_waits_for_its_rate_limiter(call, kind):
     limiter = CountingLimiter()
-    model = kind(answers=[ModelOverloadedError("busy", retry_after=0), "here"], rate_limiter=limiter)
+    model = kind(
+        answers=[ModelOverloadedError("busy", retry_after=0), "here"], rate_limiter=limiter
+    )
 
     call.invoke(model, "x")
     call.stream(model, "x")
