@@ -14,7 +14,7 @@ import pytest
 
 from foldline.exceptions import ModelConnectionError, ModelTimeoutError
 from foldline.transports import HttpOptions, NativeTransport, Request, Timeouts, Transport
-from foldline.transports._connect import interleave
+from foldline.transports._connect import connect_sync, interleave
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import LIVE, Caller
 
@@ -278,6 +278,23 @@ def test_F_Y05_a_cancelled_race_frees_its_sockets(
             await task
 
     asyncio.run(main())
+
+
+def test_F_C13_an_interrupt_while_a_socket_is_prepared_closes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is not left to the collector, which warns of it."""
+
+    class Interruption:
+        def __iter__(self) -> Iterator[tuple[int, int, int]]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("foldline.transports._connect.SOCKET_OPTIONS", Interruption())
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        connect_sync("127.0.0.1", 9, 1)
+
+    frames = [entry.frame for entry in interrupt.traceback if entry.name == "new_socket"]
+    assert [frame.f_locals["created"].fileno() for frame in frames] == [-1]
 
 
 def test_families_take_turns() -> None:

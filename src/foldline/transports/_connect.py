@@ -220,9 +220,13 @@ def new_socket(address: Address) -> socket.socket:
     """Return a non-blocking socket for an address."""
     family, kind, protocol, _, _ = address
     created = socket.socket(family, kind, protocol)
-    created.setblocking(False)  # noqa: FBT003
-    for level, option, value in SOCKET_OPTIONS:
-        created.setsockopt(level, option, value)
+    try:
+        created.setblocking(False)  # noqa: FBT003
+        for level, option, value in SOCKET_OPTIONS:
+            created.setsockopt(level, option, value)
+    except BaseException:  # Ctrl-C may come here
+        created.close()
+        raise
     return created
 
 
