@@ -20,9 +20,10 @@ from foldline.language_models.call.retry import (
     RetryPolicy,
     owning_retries,
 )
-from foldline.rate_limiters import BaseRateLimiter, InMemoryRateLimiter
+from foldline.rate_limiters import InMemoryRateLimiter
 from foldline.testing import Fail, ScriptedChatModel
 from tests.language_models.scripted import KINDS, Speaking
+from tests.rate_limiters.counting import CountingLimiter
 
 STEADY = RetryPolicy(max_retries=3, jitter=False)
 
@@ -108,20 +109,6 @@ def test_a_call_waits_before_it_is_sent_again_as_long_as_its_policy_says(call, m
 
     assert call.invoke(model, "x").text == "here"
     assert waits == [1.5]
-
-
-class CountingLimiter(BaseRateLimiter):
-    """Lets every request pass, and counts them."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def acquire(self, *, blocking: bool = True) -> bool:
-        self.count += 1
-        return True
-
-    async def aacquire(self, *, blocking: bool = True) -> bool:
-        return self.acquire()
 
 
 class Limiter(InMemoryRateLimiter):

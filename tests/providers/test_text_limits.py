@@ -14,8 +14,9 @@ from foldline.language_models import LLM, BaseLLM, Limits, usage_scope
 from foldline.outputs import Generation, GenerationChunk, LLMResult
 from foldline.prices import register_prices
 from foldline.providers.openai import OpenAI
-from foldline.rate_limiters import BaseRateLimiter, InMemoryRateLimiter
+from foldline.rate_limiters import InMemoryRateLimiter
 from tests.providers.text_wires import WHOLE, WIRES, Wire
+from tests.rate_limiters.counting import CountingLimiter
 from tests.servers import Answer, FaultServer, json_answer
 
 pytestmark = pytest.mark.timing
@@ -80,24 +81,10 @@ def test_every_attempt_takes_a_permit_and_the_provider_may_stop_everybody(
     assert limiter._state.hold > 0
 
 
-class Counting(BaseRateLimiter):
-    """A limiter of LangChain's kind."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def acquire(self, *, blocking: bool = True) -> bool:
-        self.count += 1
-        return True
-
-    async def aacquire(self, *, blocking: bool = True) -> bool:
-        return self.acquire()
-
-
 def test_a_limiter_without_reservations_is_asked_too(
     call: Any, fault_server: FaultServer, wire: Wire
 ) -> None:
-    limiter = Counting()
+    limiter = CountingLimiter()
     ask_both(call, wire.model(fault_server, rate_limiter=limiter))
     assert limiter.count == 2
 
@@ -155,7 +142,7 @@ def test_nothing_is_tried_again_where_no_time_is_left(call: Any, fault_server: F
 
 
 def test_several_answers_are_reserved_for() -> None:
-    model = OpenAI(api_key="k", n=5, max_tokens=300, rate_limiter=Counting())
+    model = OpenAI(api_key="k", n=5, max_tokens=300, rate_limiter=CountingLimiter())
     meter = model._meter(["x" * 40], {}, BLOCKING)
 
     assert meter is not None

@@ -250,8 +250,7 @@ class HttpxExchange:
     async def close(self, *, finished: bool) -> None:
         """Release the connection."""
         if self._response is not None:
-            extensions = self._response.extensions
-            extensions[_engine.CONNECTION].release(is_finished=finished)
+            self._response.extensions[_engine.CONNECTION].release(is_finished=finished)
             self._response.close()
 
 
