@@ -86,7 +86,18 @@ def test_a_notebook_keeps_its_magics_its_form_and_its_outputs(tmp_path, capsys):
     [
         ("a.py", b"def f(:\n", "line 1: does not parse"),
         ("a.py", b"# \xff\n" + OLD.encode(), "is not UTF-8 (byte 2)"),
+        ("a.py", b"x = " + b"(" * 3000 + b")" * 3000, "line 1: does not parse: it is nested too"),
+        ("a.py", b"x = " + b"-" * 20_000 + b"1", "nested too deeply"),
+        ("a.py", b"x = " + b"not " * 900 + b"1", "nested too deeply"),
+        ("a.py", b"x = 'a'\0", "line 1: does not parse"),
+        ("a.py", b"# -*- coding: no-such-encoding -*-\n", "unknown encoding: no-such-encoding"),
         ("n.ipynb", b"not json", "is not a notebook"),
+        ("n.ipynb", b"[" * 10_000, "is not JSON"),
+        ("n.ipynb", b"[]", 'has no list of "cells"'),
+        ("n.ipynb", b'{"cells": 5}', 'has no list of "cells"'),
+        ("n.ipynb", b'{"cells": [7]}', "cell 1 has no text"),
+        ("n.ipynb", b'{"cells": [{"cell_type": "code", "source": [1]}]}', "cell 1 has no text"),
+        ("n.ipynb", b'{"cells": [{"cell_type": "code", "source": {"a": 1}}]}', "no text"),
         (
             "n.ipynb",
             b'{"cells": [{"cell_type": "code", "source": "def f(:"}]}',
@@ -136,3 +147,53 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path, capsys, monkeypatch)
 
 def test_a_path_that_is_not_there_is_wrong_usage(tmp_path, capsys):
     assert run(capsys, tmp_path / "nothing")[0] == Code.USAGE
+
+
+def test_a_program_that_names_its_encoding_keeps_it(tmp_path, capsys):
+    text = "# -*- coding: latin-1 -*-\n" + OLD + "name = 'Zo\xeb'\n"
+    (tmp_path / "a.py").write_bytes(text.encode("latin-1"))
+    code, _ = run(capsys, tmp_path)
+
+    assert code == Code.FINE
+    assert (tmp_path / "a.py").read_bytes() == text.replace(OLD, NEW).encode("latin-1")
+
+
+def test_a_byte_order_mark_and_windows_line_ends_stay(tmp_path, capsys):
+    content = b"\xef\xbb\xbf" + OLD.encode().replace(b"\n", b"\r\n")
+    (tmp_path / "a.py").write_bytes(content)
+    code, _ = run(capsys, tmp_path)
+
+    assert code == Code.FINE
+    assert (tmp_path / "a.py").read_bytes() == content.replace(
+        OLD.strip().encode(), NEW.strip().encode()
+    )
+
+
+def test_links_that_lead_out_of_the_folder_are_reported_and_not_followed(tmp_path, capsys):
+    outside, project = tmp_path / "outside", tmp_path / "project"
+    outside.mkdir()
+    project.mkdir()
+    (outside / "a.py").write_text(OLD)
+    (project / "own.py").write_text(OLD)
+    (project / "inner.py").symlink_to(project / "own.py")
+    (project / "linked.py").symlink_to(outside / "a.py")
+    (project / "folder").symlink_to(outside, target_is_directory=True)
+    code, out = run(capsys, project)
+
+    assert code == Code.FINE
+    assert (outside / "a.py").read_text() == OLD
+    assert (project / "own.py").read_text() == NEW
+    assert f"{project / 'linked.py'}: is a link to {outside / 'a.py'}, outside the folder" in out
+    assert f"{project / 'folder'}: is a link" in out
+    assert (project / "linked.py").is_symlink()
+    assert "1 files read, 1 changed" in out
+
+
+def test_a_link_that_is_named_itself_is_followed(tmp_path, capsys):
+    (tmp_path / "a.py").write_text(OLD)
+    (tmp_path / "link.py").symlink_to(tmp_path / "a.py")
+    code, _ = run(capsys, tmp_path / "link.py")
+
+    assert code == Code.FINE
+    assert (tmp_path / "a.py").read_text() == NEW
+    assert (tmp_path / "link.py").is_symlink()

@@ -123,3 +123,53 @@ def test_what_does_not_parse_says_the_line():
     with pytest.raises(UnparsableError, match="does not parse") as excinfo:
         rewrite("import os\ndef f(:\n")
     assert excinfo.value.line == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "import langchain\nlangchain.llm_cache = make()\n",
+            "import foldline.globals\nimport foldline\nfoldline.globals.set_llm_cache(make())\n",
+        ),
+        (
+            "import langchain as lc\nlc.debug = True\n",
+            "import foldline.globals\nimport foldline as lc\nfoldline.globals.set_debug(True)\n",
+        ),
+        (
+            "import langchain\nif langchain.verbose: pass\n",
+            "import foldline.globals\nimport foldline\nif foldline.globals.get_verbose(): pass\n",
+        ),
+    ],
+)
+def test_a_setting_of_the_package_becomes_a_call(before, after):
+    result = rewrite(before)
+
+    assert result.source == after
+    assert result.findings == ()
+
+
+@pytest.mark.parametrize("use", ["langchain.no_such_name = 1", "print(langchain)", "f(langchain)"])
+def test_a_package_that_is_still_used_stays_imported(use):
+    result = rewrite(f"import langchain\n{use}\n")
+
+    assert result.source == f"import langchain\nimport foldline\n{use}\n"
+
+
+def test_a_keyword_or_member_with_the_name_of_a_package_does_not_import_it():
+    result = rewrite("import langchain\nf(langchain=1)\nx.langchain\n")
+    assert result.source == "import foldline\nf(langchain=1)\nx.langchain\n"
+
+
+def test_a_member_that_lives_in_another_module_is_named_by_its_path():
+    result = rewrite("import langchain.tools as t\nt.ToolRuntime\nt.tool\n")
+
+    assert result.source == (
+        "import foldline.agents\nimport foldline.tools as t\nfoldline.agents.ToolRuntime\nt.tool\n"
+    )
+
+
+def test_a_chain_of_hundreds_of_terms_is_rewritten():
+    terms = " + ".join("a" * 150)
+    result = rewrite(f"from langchain_core.messages import AIMessage\nx = {terms}\n")
+    assert result.source == f"from foldline.messages import AIMessage\nx = {terms}\n"

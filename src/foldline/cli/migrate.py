@@ -1,19 +1,23 @@
 """`foldline migrate`: renames LangChain's imports in programs and notebooks, and lists names without a counterpart.
 
-A file is written completely or not at all, and only after everything in it could be read.
+A file is written completely or not at all, and only after everything in it could be read. It keeps its encoding. In a
+folder, links are not followed: what they lead to may belong to somebody else.
 """
 
 from __future__ import annotations
 
 import difflib
+import io
 import json
 import os
 import re
 import sys
 import tempfile
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 from foldline.cli.start import Code
 from foldline.compat.rewrite import Finding, UnparsableError, rewrite
@@ -25,6 +29,7 @@ SKIPPED = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
 PYTHON_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
 """Cell magics whose body is Python."""
 MAGIC = re.compile(r"^(\s*)([%!?].*|.*\?)$")
+NO_NOTEBOOK = "is not a notebook (open and save it in Jupyter)"
 MARK = "pass  # foldline-magic-"
 
 
@@ -38,6 +43,8 @@ class FilePlan:
     findings: list[tuple[str, Finding]] = field(default_factory=list)
     """Place in the file -> finding."""
     problem: str = ""
+    link: str = ""
+    """Where it leads, if it is a link that leads out of the folder."""
     encoding: str = "utf-8"
 
 
@@ -45,7 +52,7 @@ def migrate(path: Path, *, check: bool, diff: bool) -> int:
     """Rewrite a file or all programs of a folder; report names without a counterpart, and files that failed."""
     if not path.exists():
         raise UsageError(f"{path} does not exist: name a file or a folder")
-    plans = [_plan(file) for file in _files(path)]
+    plans = [_plan(file, path) for file in _files(path)]
     for plan in plans:
         if not (plan.problem or check or diff) and plan.new_source != plan.old_source:
             _write(plan)
@@ -69,31 +76,53 @@ def _files(path: Path) -> Iterator[Path]:
             and not name.startswith(".")
             and not (folder_path / name / "pyvenv.cfg").exists()
         )
-        for file in sorted(files):
-            if file.endswith((".py", ".ipynb")):
-                yield folder_path / file
+        links = [name for name in names if (folder_path / name).is_symlink()]
+        programs = [name for name in sorted(files) if name.endswith((".py", ".ipynb"))]
+        for name in [*links, *programs]:
+            file = folder_path / name
+            # A link to a place inside the folder: that place is visited itself.
+            if not (file.is_symlink() and file.resolve().is_relative_to(path.resolve())):
+                yield file
 
 
-def _plan(path: Path) -> FilePlan:
+def _plan(path: Path, folder: Path) -> FilePlan:
     plan = FilePlan(path)
-    try:
-        plan.old_source = plan.new_source = path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        plan.problem = f"is not UTF-8 (byte {error.start}): convert it first; it is left as it was"
-        return plan
-    except OSError as error:
-        plan.problem = f"cannot be read: {error.strerror}"
+    if path != folder and path.is_symlink():
+        plan.link = f"is a link to {path.resolve()}, outside the folder: it is left as it was"
         return plan
     try:
+        plan.encoding, plan.old_source = _read(path)
+        plan.new_source = plan.old_source
         if path.suffix == ".ipynb":
             _plan_notebook(plan)
         else:
             _plan_program(plan)
+    except UnicodeDecodeError as error:
+        name = "UTF-8" if error.encoding.startswith("utf") else error.encoding
+        plan.problem = f"is not {name} (byte {error.start}): convert it first; it is left as it was"
+    except SyntaxError as error:  # of the line that names the encoding
+        plan.problem = f"cannot be decoded: {error.msg}; it is left as it was"
+    except OSError as error:
+        plan.problem = f"cannot be read: {error.strerror}"
     except UnparsableError as error:
         plan.new_source = plan.old_source
         plan.problem = f"{error}; it is left as it was"
         plan.findings = []
     return plan
+
+
+def _read(path: Path) -> tuple[str, str]:
+    """Return the encoding and the text of a file: a program may name its encoding in a comment (PEP 263)."""
+    content = path.read_bytes()
+    encoding = "utf-8"
+    if path.suffix != ".ipynb":
+        try:
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        except SyntaxError as error:
+            if "invalid or missing" not in str(error.msg):
+                raise
+            content.decode("utf-8")  # raises the error that names the byte
+    return encoding, content.decode(encoding)
 
 
 def _plan_program(plan: FilePlan) -> None:
@@ -106,16 +135,11 @@ def _plan_program(plan: FilePlan) -> None:
 
 
 def _plan_notebook(plan: FilePlan) -> None:
-    try:
-        notebook = json.loads(plan.old_source)
-        cells = notebook["cells"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise UnparsableError(
-            "is not a notebook: it has no JSON with cells; open and save it in Jupyter", 1
-        ) from error
+    notebook = _load_notebook(plan.old_source)
+    cells = notebook["cells"]
     is_changed = False
     for place, cell in enumerate(cells, 1):
-        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
+        if cell.get("cell_type") != "code":
             continue
         text = cell.get("source", "")
         source = text if isinstance(text, str) else "".join(text)
@@ -126,6 +150,21 @@ def _plan_notebook(plan: FilePlan) -> None:
             cell["source"] = changed if isinstance(text, str) else changed.splitlines(keepends=True)
     if is_changed:
         plan.new_source = _dump_like(plan.old_source, notebook)
+
+
+def _load_notebook(source: str) -> dict[str, Any]:
+    try:
+        notebook: Any = json.loads(source)
+    except (ValueError, RecursionError) as error:
+        raise UnparsableError(f"{NO_NOTEBOOK}: it is not JSON", 1) from error
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list):
+        raise UnparsableError(f'{NO_NOTEBOOK}: it has no list of "cells"', 1)
+    for place, cell in enumerate(cells, 1):
+        lines = cell.get("source", "") if isinstance(cell, dict) else None
+        if not isinstance(lines, str | list) or not all(isinstance(line, str) for line in lines):
+            raise UnparsableError(f"{NO_NOTEBOOK}: cell {place} has no text", 1)
+    return cast("dict[str, Any]", notebook)
 
 
 def _cell(source: str, place: int) -> tuple[str, tuple[Finding, ...]]:
@@ -198,14 +237,15 @@ def _report(plans: list[FilePlan], *, check: bool, diff: bool) -> None:
                     str(plan.path),
                 )
             )
-        if plan.problem:
-            out.write(f"{plan.path}: {plan.problem}\n")
+        if plan.problem or plan.link:
+            out.write(f"{plan.path}: {plan.problem or plan.link}\n")
         for place, finding in plan.findings:
             out.write(f"{plan.path}:{place}: {finding.message}\n")
     changed = sum(plan.new_source != plan.old_source and not plan.problem for plan in plans)
     gaps = sum(finding.is_gap for plan in plans for _, finding in plan.findings)
     verb = "would change" if check or diff else "changed"
+    links = sum(bool(plan.link) for plan in plans)
     out.write(
-        f"{len(plans)} files read, {changed} {verb}, {gaps} imports have no home, "
+        f"{len(plans) - links} files read, {changed} {verb}, {gaps} imports have no home, "
         f"{sum(bool(plan.problem) for plan in plans)} could not be read or written\n"
     )

@@ -6,6 +6,8 @@ that differs here is imported under its old name. A name without a counterpart k
 
 from __future__ import annotations
 
+import ast
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +32,10 @@ __all__ = ["Finding", "Rewritten", "UnparsableError", "rewrite"]
 
 IMPORTERS = {"import_module", "__import__", "patch", "find_spec"}
 """Calls whose first argument is a dotted path, where it is a string."""
+GLOBALS = {"langchain.debug", "langchain.llm_cache", "langchain.verbose"}
+"""Settings that were attributes of the package, and are functions of `foldline.globals`."""
+MAX_DEPTH = 1000
+"""Levels of a syntax tree that libcst's recursive parser takes; far more end the process with a stack overflow."""
 
 
 class UnparsableError(UsageError):
@@ -60,15 +66,44 @@ class Rewritten:
 
 def rewrite(source: str) -> Rewritten:
     """Return the source with LangChain's names replaced by ours, and the findings."""
+    _check_depth(source)
+    renamer = _Renamer()
     try:
         module = cst.parse_module(source)
+        wrapper = metadata.MetadataWrapper(module, unsafe_skip_copy=True)
+        changed = wrapper.visit(renamer)
     except cst.ParserSyntaxError as error:
         raise UnparsableError(f"does not parse: {error.message}", error.raw_line) from error
-    wrapper = metadata.MetadataWrapper(module, unsafe_skip_copy=True)
-    renamer = _Renamer()
-    changed = wrapper.visit(renamer)
+    except RecursionError as error:
+        raise _too_deep(1) from error
     findings = sorted(set(renamer.findings), key=lambda finding: (finding.line, finding.message))
     return Rewritten(changed.code, tuple(findings))
+
+
+def _check_depth(source: str) -> None:
+    """Raise `UnparsableError` if libcst might overflow the stack: Python's own parser has bounds, libcst's has none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the program's, such as an escape that is not valid
+            level: list[ast.AST] = [ast.parse(source)]
+    except SyntaxError as error:
+        line = error.lineno or 1
+        if "nested" in error.msg:
+            raise _too_deep(line) from error
+        raise UnparsableError(f"does not parse: {error.msg}", line) from error
+    except ValueError as error:  # a null byte
+        raise UnparsableError(f"does not parse: {error}", 1) from error
+    except (RecursionError, MemoryError) as error:
+        raise _too_deep(1) from error
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return
+    raise _too_deep(getattr(level[0], "lineno", 1))
+
+
+def _too_deep(line: int) -> UnparsableError:
+    return UnparsableError("does not parse: it is nested too deeply; split the expression", line)
 
 
 def _dotted(node: cst.CSTNode | None) -> str | None:
@@ -116,6 +151,8 @@ class _Renamer(cst.CSTTransformer):
         """Packages that are imported as packages (`import langchain_core.messages`), whose chains are renamed."""
         self._needed: dict[str, None] = {}
         """Modules of ours that renamed chains need."""
+        self._assigned: set[cst.Attribute] = set()
+        """The settings of `GLOBALS` that are assigned to."""
 
     def _line(self, node: cst.CSTNode) -> int:
         return int(self.get_metadata(metadata.PositionProvider, node).start.line)
@@ -222,15 +259,18 @@ class _Renamer(cst.CSTTransformer):
         self, original_node: cst.Attribute, updated_node: cst.Attribute
     ) -> cst.BaseExpression:
         """Rename a chain that begins with an imported package."""
-        path = _dotted(original_node)
-        if path is None:
-            return updated_node
+        path = _dotted(original_node) or ""
         first, _, _ = path.partition(".")
+        if self._setting_of(original_node) is not None:
+            return self._read_setting(original_node, updated_node)
         if first in self._modules:
-            self._check_member(original_node, self._modules[first], path)
-            return updated_node
-        if first not in self._roots:
-            return updated_node
+            return self._member(original_node, updated_node, self._modules[first], path)
+        return (
+            self._chain(original_node, updated_node, path) if first in self._roots else updated_node
+        )
+
+    def _chain(self, node: cst.Attribute, updated: cst.Attribute, path: str) -> cst.BaseExpression:
+        """Return a chain that begins with an imported package, by its path here."""
         if (target := find_module(path)) is not None:
             self._needed[target] = None
             return _node(target)
@@ -238,15 +278,54 @@ class _Renamer(cst.CSTTransformer):
         home = find_home(module, name)
         if home is None:
             if find_module(module) is not None:
-                self._note(original_node, f"{path} has no home: {advice_for(module, name)}")
-            return updated_node
+                self._note(node, f"{path} has no home: {advice_for(module, name)}")
+            return updated
         self._needed[home.module] = None
         return _node(home.path)
 
-    def _check_member(self, node: cst.Attribute, module: str, path: str) -> None:
+    def _member(
+        self, node: cst.Attribute, updated: cst.Attribute, module: str, path: str
+    ) -> cst.BaseExpression:
+        """Return a member of an imported module: by its full path where it lives in another module here."""
+        if path.count(".") != 1 or find_module(module) is None:
+            return updated
         name = path.split(".")[1]
-        if path.count(".") == 1 and find_module(module) and find_home(module, name) is None:
+        home = find_home(module, name)
+        if home is None:
             self._note(node, f"{module}.{name} has no home: {advice_for(module, name)}")
+            return updated
+        if home == Home(str(find_module(module)), name):
+            return updated
+        self._needed[home.module] = None
+        return _node(home.path)
+
+    def _setting_of(self, node: cst.BaseExpression) -> str | None:
+        """Return the name of a setting of the package `langchain`, if the node is one."""
+        first, _, name = (_dotted(node) or "").partition(".")
+        package = self._modules.get(first) or (first if first in self._roots else "")
+        return name if f"{package}.{name}" in GLOBALS else None
+
+    def _read_setting(self, node: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression:
+        if node in self._assigned:
+            return updated  # `leave_Assign` replaces the statement
+        self._needed["foldline.globals"] = None
+        return cst.Call(_node(f"foldline.globals.get_{self._setting_of(node)}"))
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        """Note the settings that are assigned to: these are not read."""
+        targets = [each.target for each in node.targets]
+        self._assigned.update(target for target in targets if isinstance(target, cst.Attribute))
+
+    def leave_Assign(
+        self, original_node: cst.Assign, updated_node: cst.Assign
+    ) -> cst.BaseSmallStatement:
+        """Replace `langchain.debug = True` by a call: an attribute of the package would set nothing here."""
+        settings = [self._setting_of(each.target) for each in original_node.targets]
+        if len(settings) != 1 or settings[0] is None:
+            return updated_node
+        self._needed["foldline.globals"] = None
+        setter = _node(f"foldline.globals.set_{settings[0]}")
+        return cst.Expr(cst.Call(setter, [cst.Arg(updated_node.value)]))
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
         """Rename keywords that differ, and module paths in strings that are imported or patched."""
@@ -286,15 +365,23 @@ class _Renamer(cst.CSTTransformer):
         return updated.with_changes(args=[argument, *updated.args[1:]])
 
     def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
-        """Import the modules that renamed chains need, next to the program's imports."""
+        """Import the modules that renamed chains need, and the packages whose names stayed, beside the imports."""
         code = updated_node.code
-        lines = [
-            cst.parse_statement(f"import {module}")
-            for module in self._needed
-            if not any(
-                f"import {other}" in code for other in self._needed if _covers(other, module)
-            )
+        modules = [
+            *(
+                module
+                for module in self._needed
+                if not any(
+                    f"import {other}" in code for other in self._needed if _covers(other, module)
+                )
+            ),
+            *(
+                root
+                for root in sorted(self._roots & _names_in(updated_node))
+                if f"import {root}" not in code
+            ),
         ]
+        lines = [cst.parse_statement(f"import {module}") for module in modules]
         if not lines:
             return updated_node
         body = list(updated_node.body)
@@ -302,6 +389,32 @@ class _Renamer(cst.CSTTransformer):
         while place < len(body) and _is_future(body[place]):
             place += 1
         return updated_node.with_changes(body=[*body[:place], *lines, *body[place:]])
+
+
+def _names_in(module: cst.Module) -> set[str]:
+    """Return the names that a program uses, without those of its imports, members and keywords."""
+    names: set[str] = set()
+
+    class Collector(cst.CSTVisitor):
+        def visit_Name(self, node: cst.Name) -> None:
+            names.add(node.value)
+
+        def visit_Import(self, node: cst.Import) -> bool:
+            return False
+
+        def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+            return False
+
+        def visit_Attribute(self, node: cst.Attribute) -> bool:
+            node.value.visit(self)
+            return False
+
+        def visit_Arg(self, node: cst.Arg) -> bool:
+            node.value.visit(self)
+            return False
+
+    module.visit(Collector())
+    return names
 
 
 def _covers(imported: str, module: str) -> bool:
