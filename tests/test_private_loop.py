@@ -119,6 +119,33 @@ def test_one_that_fails_to_open_is_tried_again(no_leaks):
     loop.close()
 
 
+@modes
+def test_one_that_takes_too_long_to_open_is_left_to_end_by_itself(mode, no_leaks):
+    loop, steps = PrivateLoop(), []
+
+    @asynccontextmanager
+    async def open_never() -> AsyncIterator[str]:
+        try:
+            await asyncio.sleep(60)
+            yield "open"
+        finally:
+            await asyncio.sleep(0.5)  # a process that is slow to end
+            steps.append("ended")
+
+    async def use(io: Any) -> None:
+        async def body(_: str) -> None: ...
+
+        await loop.use(open_never, body, blocking=io.blocking, enter_seconds=0.05)
+
+    start = time.perf_counter()
+    with pytest.raises(OutOfTime, match=r"took longer than 0\.05 s"):
+        run(mode, use)
+    assert time.perf_counter() - start < 0.4
+    assert steps == []
+    loop.close()
+    assert steps == ["ended"]
+
+
 @pytest.mark.slow
 @modes
 def test_closing_fails_what_runs_there(mode, no_leaks):

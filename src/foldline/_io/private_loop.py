@@ -11,12 +11,12 @@ from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeVar
 
-from foldline._io.waiting import cancel_all
+from foldline._io.waiting import OutOfTime, cancel_all
 
 T = TypeVar("T")
 logger: logging.Logger = logging.getLogger("foldline")
 LEAVE_SECONDS: Final = 5.0
-"""How long the resident may take to exit, also if no caller waits for it; a second cancellation would break it."""
+"""How long the resident may take to exit, also if no caller waits for it."""
 
 
 class PrivateLoop:
@@ -55,9 +55,14 @@ class PrivateLoop:
         for call in list(self._calls):
             call.cancel()
         if self._stay_task is not None:
-            self._stay_task.cancel()
+            self._leave()
             await asyncio.wait([self._stay_task], timeout=max(self._patience, LEAVE_SECONDS))
         await cancel_all(asyncio.all_tasks() - {asyncio.current_task()})
+
+    def _leave(self) -> None:
+        """Make the resident exit; once, because a second cancellation would break its exit."""
+        if self._stay_task is not None and not self._stay_task.cancelling():
+            self._stay_task.cancel()
 
     async def run(self, body: Coroutine[Any, Any, T], *, blocking: bool) -> T:
         """Run a coroutine to its end on this loop; a caller that stops waiting cancels it."""
@@ -85,17 +90,28 @@ class PrivateLoop:
         body: Callable[[Any], Coroutine[Any, Any, T]],
         *,
         blocking: bool,
+        enter_seconds: float | None = None,
     ) -> T:
-        """Run a body with the resident: `make` creates it for the first caller, and it stays until `close`."""
+        """Run a body with the resident: `make` creates it for the first caller, and it stays until `close`.
+
+        A caller waits `enter_seconds` for the resident and then raises `OutOfTime`. What was begun is cancelled, and
+        nobody waits for its end.
+        """
 
         async def with_resident() -> T:
             if self._resident is None:
                 self._resident = asyncio.ensure_future(self._enter(make))
+                # Read its error: every caller may have left by then.
+                self._resident.add_done_callback(lambda task: task.cancelled() or task.exception())
             try:
-                resident = await asyncio.shield(self._resident)
-            except Exception:
+                async with asyncio.timeout(enter_seconds) as limit:
+                    resident = await asyncio.shield(self._resident)
+            except Exception as error:
                 self._resident = None  # the next caller tries again
-                raise
+                if enter_seconds is None or not limit.expired():
+                    raise
+                self._leave()
+                raise OutOfTime(enter_seconds) from error
             return await body(resident)
 
         return await self.run(with_resident(), blocking=blocking)
@@ -112,7 +128,10 @@ class PrivateLoop:
                     await self._loop.create_future()
             except BaseException as error:
                 if not resident_future.done():
-                    resident_future.set_exception(error)
+                    is_cancelled = isinstance(error, asyncio.CancelledError)
+                    resident_future.set_exception(
+                        ConnectionAbortedError("given up") if is_cancelled else error
+                    )
                 elif isinstance(error, asyncio.CancelledError):
                     raise
                 else:

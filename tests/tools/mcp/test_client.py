@@ -289,6 +289,51 @@ def test_a_server_that_says_nothing_is_given_up(call):
         call.run(client, "tools")
 
 
+@pytest.mark.timing
+@pytest.mark.parametrize(
+    "silence",
+    ["ignores the end", "answers all but initialize"],
+)
+def test_the_error_of_a_silent_server_does_not_wait_for_its_end(call, silence):
+    """A process that ignores its closed pipes and SIGTERM takes the official client four seconds to end."""
+    ignore = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    program = ignore + "while True: time.sleep(9)"
+    if silence == "answers all but initialize":
+        program = ignore + (
+            "import json, sys\n"
+            "for line in sys.stdin:\n"
+            "    message = json.loads(line)\n"
+            "    if 'id' in message and message['method'] != 'initialize':\n"
+            "        error = {'code': -32601, 'message': 'Method not found'}\n"
+            "        print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'error': error}), flush=True)\n"
+            "time.sleep(30)"
+        )
+    start = time.perf_counter()
+
+    with MCPClient([sys.executable, "-c", program], connect_timeout=1) as client:
+        with pytest.raises(MCPConnectionError, match=r"took longer than 1 s"):
+            call.run(client, "tools")
+        assert time.perf_counter() - start < 2.5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"conect_timeout": 5}, r"no option 'conect_timeout' \(did you mean 'connect_timeout'\?\)"),
+        ({"retries": 3}, "no option 'retries': it takes prefix"),
+        ({"name": "x"}, "no option 'name'"),
+        ({"handle_tool_error": 1.5}, "handle_tool_error"),
+        ({"timeout": 0}, "timeout must be a number of seconds above 0, not 0"),
+        ({"connect_timeout": "soon"}, "connect_timeout must be a number"),
+    ],
+)
+def test_an_option_that_nobody_takes_is_an_error(options, message):
+    with pytest.raises(UsageError, match=message):
+        MCPClient(COMMAND, **options)
+    with pytest.raises(UsageError, match=message):
+        load_mcp_tools(COMMAND, **options)
+
+
 @pytest.mark.slow
 def test_nothing_is_left_behind(call, official, no_leaks):
     for server in (COMMAND, official.url):

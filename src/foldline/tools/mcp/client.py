@@ -19,10 +19,11 @@ from foldline._io.drive import drive
 from foldline.exceptions import FoldlineError, ToolException, UsageError
 from foldline.tools.base import BaseTool, HandleToolError, ResponseFormat, tools_by_name
 from foldline.tools.errors import ToolTimeoutError
-from foldline.tools.mcp._connect import Address, connect, read_address
+from foldline.tools.mcp._connect import connect, read_address
 from foldline.tools.mcp._content import from_mcp
 from foldline.tools.mcp._package import import_extra
 from foldline.utils.short_repr import short_repr
+from foldline.utils.strings import suggestion
 
 __all__ = ["MCPClient", "MCPConnectionError", "MCPTool", "aload_mcp_tools", "load_mcp_tools"]
 
@@ -66,15 +67,18 @@ class MCPClient:
     ) -> None:
         """Take an address: a URL, a command as a list of words, or a dict with "url" or "command".
 
-        `prefix` is put before the names of its tools; `timeout` bounds each request; `options` are fields of the tools.
+        `prefix` is put before the names of its tools; `timeout` bounds each request; `options` are fields of the
+        tools, and an unknown one raises `UsageError`.
         """
         import_extra("mcp")
+        _check_options(options, connect_timeout=connect_timeout, timeout=timeout)
         self._address = read_address(server)
         self._prefix = prefix
         self._timeout = timeout
         self._options = options
         # Holds the address but not the client: the session must not keep the client alive.
-        self._open = partial(_open, self._address, connect_timeout, timeout)
+        self._open = partial(connect, self._address, connect_timeout, timeout)
+        self._connect_timeout = connect_timeout
         self._lock = mutex()
         self._loop: PrivateLoop | None = None
         self._finalizer: Any = None
@@ -167,7 +171,9 @@ class MCPClient:
                 ) from error
 
         try:
-            return await loop.use(self._open, read, blocking=io.blocking)
+            return await loop.use(
+                self._open, read, blocking=io.blocking, enter_seconds=self._connect_timeout
+            )
         except failures as error:
             raise self._convert_error(error, loop) from error
 
@@ -251,8 +257,25 @@ class MCPTool(BaseTool):
         return content, None if structured is None else {"structured_content": structured}
 
 
-def _open(address: Address, seconds: float, call_seconds: float | None) -> _EnterTimeout:
-    return _EnterTimeout(connect(address, seconds, call_seconds), seconds)
+def _check_options(options: dict[str, Any], **seconds: Any) -> None:
+    """Raise `UsageError` for an option that no tool has, or a value that none takes."""
+    for name, value in seconds.items():
+        if value is not None and not (isinstance(value, int | float) and value > 0):
+            raise UsageError(
+                f"MCPClient: {name} must be a number of seconds above 0, not {value!r}"
+            )
+    known = MCPTool.model_fields.keys() - {"name", "description", "args_schema"}
+    for name in options:
+        if name not in known:
+            near = suggestion(name, [*known, *seconds, "prefix"])
+            raise UsageError(
+                f"MCPClient has no option {name!r}{near}: it takes prefix, {', '.join(seconds)} and "
+                f"these fields of its tools: {', '.join(sorted(known))}"
+            )
+    try:
+        MCPTool(name="tool", description="a tool", args_schema={"type": "object"}, **options)
+    except ValidationError as error:
+        raise UsageError(f"MCPClient: {_describe(error)}") from error
 
 
 def _describe(error: ValidationError | RuntimeError) -> str:
@@ -260,20 +283,6 @@ def _describe(error: ValidationError | RuntimeError) -> str:
         return str(error)
     first = error.errors(include_url=False, include_input=False)[0]
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-
-
-class _EnterTimeout:
-    """A context manager whose `__aenter__` has a timeout."""
-
-    def __init__(self, inner: Any, seconds: float) -> None:  # noqa: ANN401  an object of the mcp package, which is optional
-        self._inner = inner
-        self._seconds = seconds
-
-    async def __aenter__(self) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
-        return await ASYNC.bounded(self._seconds, self._inner.__aenter__())
-
-    async def __aexit__(self, *error: object) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
-        return await self._inner.__aexit__(*error)
 
 
 def _first(error: BaseException) -> BaseException:
