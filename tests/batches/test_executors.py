@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from foldline.exceptions import BudgetExceeded, UsageError
+from foldline.exceptions import BudgetExceeded, FoldlineError, UsageError
 from foldline.language_models.policies.usage_scope import Limits
 from foldline.output_parsers import StrOutputParser
 from foldline.providers.openai import ChatOpenAI
 from foldline.runnables import RunnableLambda
-from tests.batches.worker_functions import fail_on_b, key_of_worker, shout
+from tests.batches.worker_functions import die, fail, fail_on_b, key_of_worker, shout
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,6 +114,87 @@ def test_every_limit_holds_on_an_executor(stub, monkeypatch, limits):
     assert stub.live == 4
 
 
+@pytest.mark.parametrize("give_up_after", [50, 7])
+def test_a_job_on_an_executor_stops_after_the_first_failures(call, give_up_after):
+    inputs = [f"x{n}" for n in range(3000)]
+    with ThreadPoolExecutor(2) as pool:
+        job = RunnableLambda(fail).batch_job(inputs, executor=pool, give_up_after=give_up_after)
+        with pytest.raises(FoldlineError, match="calls failed, and no item has an answer"):
+            call.run(job, "run")
+
+    assert job.report().failed == give_up_after
+    assert job.report().waiting == job.report().items - give_up_after
+
+
+def test_a_job_whose_calls_fail_for_now_stops_after_the_attempts_of_the_first_items(call):
+    class BusyError(Exception):
+        is_retryable = True
+
+    calls = []
+
+    def busy(text: str) -> str:
+        calls.append(text)
+        raise BusyError("later")
+
+    job = RunnableLambda(busy).batch_job([f"x{n}" for n in range(3000)], give_up_after=10)
+    with pytest.raises(FoldlineError, match=r"calls failed, and no item has an answer.*later"):
+        call.run(job, "run")
+    assert 30 <= len(calls) <= 30 + 16  # and those that were under way
+    assert job.report().failed <= 10
+
+
+def test_items_wait_when_the_pool_breaks(call, tmp_path):
+    inputs = [f"x{n}" for n in range(600)]
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        job = RunnableLambda(die).batch_job(inputs, store=tmp_path / "j.db", executor=pool)
+        with pytest.raises(
+            FoldlineError, match=r"executor is lost \(BrokenProcessPool.*600 wait: resume it"
+        ):
+            call.run(job, "run")
+
+    assert (job.report().failed, job.report().waiting) == (0, 600)
+    job.close()
+    with RunnableLambda(die).batch_job(None, store=tmp_path / "j.db") as again:
+        assert again.report().waiting == 600
+
+
+def test_items_wait_when_the_executor_was_shut_down(call):
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    job = RunnableLambda(shout).batch_job(["a", "b"], executor=pool)
+    with pytest.raises(FoldlineError, match=r"executor is lost .*after shutdown.*2 wait"):
+        call.run(job, "run")
+
+
+class Unreadable:
+    """A function that can be pickled here and not be read in another process."""
+
+    def __call__(self, text: str) -> str:
+        return text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_read_only_here, (os.getpid(),))
+
+
+def _read_only_here(process: int) -> object:
+    raise AttributeError("Can't get attribute 'mine' on <module '__main__'>")
+
+
+def test_a_chain_that_workers_cannot_load_is_an_error_with_the_reason(call):
+    with ThreadPoolExecutor(1) as pool:
+        job = RunnableLambda(Unreadable()).batch_job([f"x{n}" for n in range(200)], executor=pool)
+        with pytest.raises(
+            FoldlineError, match=r"the worker cannot load the chain: AttributeError"
+        ):
+            call.run(job, "run")
+
+    (error,) = job.report().errors
+    assert "Can't get attribute 'mine'" in error
+    result = next(iter(job.failures()))
+    assert "Define its functions and classes in a module" in str(result.error)
+    assert result.source is None
+
+
 RAY = """
 import sys
 from foldline.batches import RayExecutor
@@ -131,21 +212,61 @@ with RayExecutor(num_cpus=0.5, workers=2, **{"_temp_dir": sys.argv[2], "object_s
     job = RunnableLambda(die_once).batch_job(marked, store=sys.argv[1], name="dies", executor=ray)
     results = {result.key: result.output for result in job.results()}
     assert results == {str(n): f"X{n}" for n in range(1500)}, len(results)
+
+    def mine(text):
+        return text + "!"
+
+    job = RunnableLambda(mine).batch_job(inputs[:300], store=sys.argv[1], name="main", executor=ray)
+    results = {result.key: result.output for result in job.results()}
+    assert results == {str(n): f"x{n}!" for n in range(300)}, len(results)
     print("equal", ray.workers)
+"""
+RAYLET = """
+import subprocess, sys, time
+from foldline.batches import RayExecutor
+from foldline.exceptions import FoldlineError
+from foldline.runnables import RunnableLambda
+from tests.batches.worker_functions import shout
+
+with RayExecutor(num_cpus=0.5, workers=2, **{"_temp_dir": sys.argv[2], "object_store_memory": 80 * 1024 * 1024}) as ray:
+    assert ray.submit(shout, "a").result() == "A"
+    subprocess.run(["pkill", "-9", "-f", f"raylet/rayle[t] .*{sys.argv[2]}"], check=True)
+    job = RunnableLambda(shout).batch_job([f"x{n}" for n in range(600)], store=sys.argv[1], executor=ray)
+    try:
+        job.run()
+    except FoldlineError as error:
+        print(error)
+    report = job.report()
+    print(report.failed, report.done + report.waiting)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+def test_items_wait_when_the_raylet_dies(tmp_path):
+    result = run_ray(RAYLET, str(tmp_path / "j.db"), f"/tmp/fd{os.getpid()}")
+
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert "executor is lost" in result.stdout
+    assert result.stdout.strip().endswith("0 600")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_ray_gives_the_same_and_loses_nothing_with_a_worker(tmp_path_factory, tmp_path):
-    pytest.importorskip("ray")
     short = tmp_path_factory.mktemp("r")  # the path of a socket may have a hundred characters
-    result = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", RAY, str(tmp_path / "j.db"), f"/tmp/fr{os.getpid()}", str(short)],
+    result = run_ray(RAY, str(tmp_path / "j.db"), f"/tmp/fr{os.getpid()}", str(short))
+
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert result.stdout.strip().endswith("equal 2")
+    assert (short / "died").exists()
+
+
+def run_ray(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("ray")
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, *arguments],
         capture_output=True, text=True, check=False, timeout=280, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
              "RAY_raylet_start_wait_time_s": "90"},  # a busy machine takes more than its thirty seconds
     )  # fmt: skip
-    assert result.returncode == 0, result.stderr[-3000:]
-    assert result.stdout.strip().endswith("equal 2")
-    assert (short / "died").exists()

@@ -97,7 +97,7 @@ def test_a_schema_that_no_answer_fits_stops_the_job_before_the_money_is_gone(sto
         [f"q{n}" for n in range(500)], store=store, give_up_after=10, max_concurrency=2
     )
     with pytest.raises(
-        FoldlineError, match=r"items failed, and none has an answer.*ValidationError"
+        FoldlineError, match=r"calls failed, and no item has an answer.*ValidationError"
     ):
         job.run()
     report = job.report()

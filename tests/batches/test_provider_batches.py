@@ -100,6 +100,18 @@ def test_a_refused_request_is_a_failed_item_and_missing_and_expired_ones_are_rep
     assert "did not get to it" in by_key["3"].error
     assert (job.report().missing, job.report().failed) == (2, 3)
     assert sorted(result.key for result in job.failures()) == ["1", "2", "3"]
+    assert {result.source for result in results} == {"batch"}
+    assert {result.source for result in job.answers()} == {"batch"}
+
+
+def test_an_item_that_cannot_be_encoded_has_no_source(call, vendor, stub):
+    rows = [{"topic": "fine"}, {"subject": "no topic"}]
+    job = chain_of(vendor, stub).batch_job(rows, mode="provider", poll_seconds=0.01)
+
+    results = run(call, job)
+
+    assert (results["0"].source, results["1"].source) == ("batch", None)
+    assert [result.source for result in job.failures()] == [None]
 
 
 def test_what_a_batch_leaves_over_goes_live_under_auto(stub, monkeypatch):

@@ -22,6 +22,16 @@ def key_of_worker(name: str) -> str:
     return os.environ.get(name, "none")
 
 
+def fail(text: str) -> str:
+    raise ValueError(f"no {text}")
+
+
+def die(text: str) -> str:
+    """Kill the worker."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return text
+
+
 def die_once(text: str) -> str:
     """Kill the worker at one item, the first time that any worker comes to it."""
     word, _, folder = text.partition("|")

@@ -76,8 +76,19 @@ def test_a_file_of_prompts_becomes_a_file_of_answers(foldline, tmp_path):
 
     (tmp_path / "mine.py").write_text(MODEL.replace('if "fail" in text', 'if "never" in text'))
     second_run = foldline("resume", store, "--retry-failed", "--out", out)
-    assert second_run.returncode == 0, second_run.stderr
+    assert second_run.returncode == 1, second_run.stderr  # the broken line has no answer
+    assert "1 rows rejected" in second_run.stdout
     assert rows_of(out) == {"a": "re: about rain", "b": "re: about fail"}
+
+
+@pytest.mark.slow
+def test_a_job_whose_rows_are_all_rejected_fails(foldline, tmp_path):
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text('{"title": "rain"}\n{"title": "sea"}\n')
+    run = foldline("run", prompts, "-m", "py:mine:model")
+
+    assert run.returncode == 1
+    assert "has none of the columns prompt, text, input, question: use --template" in run.stderr
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
+from concurrent.futures import BrokenExecutor
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -40,6 +41,7 @@ __all__ = [
     "ASYNC",
     "BLOCKING",
     "IO",
+    "BrokenExecutor",
     "Channel",
     "HomeLoop",
     "Interruptible",

@@ -26,12 +26,12 @@ async def batch_on(
 ) -> list[Any]:
     """Run for each input on an executor, in groups; return the results in the order of the inputs."""
     target = make_target(runnable, None, None)
-    portable = PortableTarget(target, secrets or {}, limit or 16)
+    portable = PortableTarget(target, executor, secrets or {}, limit or 16)
     texts = [(number, target.pack_input(value)) for number, value in enumerate(inputs)]
     finished = io.channel()
     futures = []
     for start in range(0, len(texts), CHUNK):
-        future = portable.submit(executor, texts[start : start + CHUNK])
+        future = portable.submit(texts[start : start + CHUNK])
         future.add_done_callback(finished.put)
         futures.append(future)
     results: list[Any] = [None] * len(texts)

@@ -13,10 +13,10 @@ from contextlib import aclosing
 from time import perf_counter
 from typing import Any, Final, Protocol
 
-from foldline._io import BLOCKING
+from foldline._io import BLOCKING, BrokenExecutor
 from foldline._io.drive import drive
 from foldline.batches.records import ItemOutcome
-from foldline.batches.targets.base import Target, digest_of
+from foldline.batches.targets.base import Target, digest_of, error_text
 from foldline.exceptions import UsageError
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "FutureLike",
     "PortableTarget",
     "check_portable",
+    "is_lost",
     "run_chunk",
     "workers_of",
 ]
@@ -52,7 +53,11 @@ class FutureLike(Protocol):
 
 
 class Executor(Protocol):
-    """An executor of `concurrent.futures`, or one like it."""
+    """An executor of `concurrent.futures`, or one like it.
+
+    It may have `dumps`, which pickles for its workers, and `is_lost`, which says whether an error of a future means
+    that no worker is left.
+    """
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> FutureLike:
         """Run a function on a worker."""
@@ -61,22 +66,26 @@ class Executor(Protocol):
 class PortableTarget:
     """A target, ready to be sent to workers."""
 
-    def __init__(self, target: Target, secrets: Mapping[str, str], concurrency: int) -> None:
+    def __init__(
+        self, target: Target, executor: Executor, secrets: Mapping[str, str], concurrency: int
+    ) -> None:
         check_portable(target.subject)
+        dumps: Callable[[object], bytes] = getattr(executor, "dumps", pickle.dumps)
         try:
-            self.blob = pickle.dumps(target)
+            self.blob = dumps(target)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"{target.describe()} cannot be sent to the executor's workers: {error}. Functions in a chain must be "
                 "defined in a module, not in place (lambda)"
             ) from error
         self.hash = digest_of(self.blob.hex())
+        self.executor = executor
         self.secrets = dict(secrets)
         self.concurrency = concurrency
 
-    def submit(self, executor: Executor, items: Sequence[tuple[int, str]]) -> FutureLike:
+    def submit(self, items: Sequence[tuple[int, str]]) -> FutureLike:
         """Send a group of items."""
-        return executor.submit(
+        return self.executor.submit(
             run_chunk, self.hash, self.blob, list(items), self.secrets, self.concurrency
         )
 
@@ -90,7 +99,14 @@ def run_chunk(
     if hash not in _targets:
         if len(_targets) >= MOST_TARGETS:
             _targets.clear()
-        _targets[hash] = pickle.loads(blob)
+        try:
+            _targets[hash] = pickle.loads(blob)
+        except Exception as error:  # noqa: BLE001  whatever loading a user's chain raises is what became of its items
+            reason = (
+                f"the worker cannot load the chain: {error_text(error)}. Define its functions and classes in a module "
+                "that the workers can import"
+            )
+            return [tuple(ItemOutcome(number, None, reason, None)) for number, _ in items]
     return [tuple(outcome) for outcome in drive(_run(_targets[hash], items, concurrency))]
 
 
@@ -113,6 +129,14 @@ async def _run(target: Target, items: list[tuple[int, str]], concurrency: int) -
                 raise outcome.error
             finished += outcome.value
     return finished
+
+
+def is_lost(executor: object, error: BaseException) -> bool:
+    """Whether an error of a group says that the executor has no workers left: it ended, or its pool broke."""
+    if isinstance(error, BrokenExecutor):
+        return True
+    says_lost: Callable[[BaseException], bool] | None = getattr(executor, "is_lost", None)
+    return says_lost is not None and says_lost(error)
 
 
 def workers_of(executor: object) -> int:

@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any, Final, cast
 
 from foldline._io import IO, Channel
-from foldline.batches.executors import CHUNK, Executor, PortableTarget, workers_of
+from foldline.batches.executors import CHUNK, PortableTarget, is_lost, workers_of
 from foldline.batches.records import BatchItem, ItemOutcome
 from foldline.batches.targets.base import Target, error_text
 from foldline.language_models.policies.usage_scope import UsageScope
@@ -47,13 +47,15 @@ class LiveCalls:
         concurrency: int,
         scope: UsageScope | None,
         portable: PortableTarget | None = None,
-        executor: Executor | None = None,
+        probe_items: int | None = None,
     ) -> None:
+        """Take a target and how to call it; until a first answer, `probe_items` are under way at most."""
         self._target = target
         self._scope = scope
         self._portable = portable
-        self._executor = executor
-        self._is_remote = executor is not None
+        self._probe_items = probe_items
+        self._is_remote = portable is not None
+        executor = None if portable is None else portable.executor
         chunk = int(getattr(executor, "chunk_size", 0) or CHUNK)
         self._limit = workers_of(executor) * 2 if self._is_remote else concurrency
         self._group = chunk if self._is_remote else target.group_size or 1
@@ -62,12 +64,20 @@ class LiveCalls:
         """The recent average of seconds per item."""
         self._calls = 0
         self._has_answer = False
+        self._failures = 0
+        """Items that failed before the first answer."""
         self._start_time = 0.0
         self._highest: dict[str, float] = {}
         """The highest usage of an item for each limit, where an executor's workers cannot share the scope."""
         self._running: dict[int, tuple[list[BatchItem], Any]] = {}
         self._next_id = 0
         self.is_out_of_budget = False
+        self.executor_error: BaseException | None = None
+        """The error by which the executor was lost: nothing more is sent."""
+
+    @property
+    def _is_stopped(self) -> bool:
+        return self.is_out_of_budget or self.executor_error is not None
 
     async def run(self, advance: Advance, io: IO) -> AsyncGenerator[list[ItemOutcome], None]:
         """Run all items that `advance` returns; yield the outcomes as they are written."""
@@ -78,7 +88,7 @@ class LiveCalls:
         self._start_time = write_time
         try:
             while True:
-                room = 0 if is_dry or self.is_out_of_budget else self._room(len(ready))
+                room = 0 if is_dry or self._is_stopped else self._room(len(ready))
                 has_waited = perf_counter() - write_time >= WRITE_SECONDS
                 is_idle = not self._running and not ready
                 if (outcomes and has_waited) or (
@@ -92,7 +102,7 @@ class LiveCalls:
                         is_dry = is_dry and not any(outcome.is_retryable for outcome in group)
                         yield group
                 self._start(ready, done, io)
-                if self.is_out_of_budget and ready:
+                if self._is_stopped and ready:
                     outcomes += [not_begun(item) for item in ready]
                     ready.clear()
                 if not self._running:
@@ -123,7 +133,15 @@ class LiveCalls:
         if self._is_quick:
             return 0 if ready > self._group else MOST_TAKEN
         free = self._limit_now() - len(self._running)
-        return max(0, min(MOST_TAKEN, free * self._group - ready))
+        room = min(MOST_TAKEN, free * self._group - ready)
+        if not self._has_answer and self._probe_items is not None:
+            # What fails for every item must not fail for thousands before anybody can see it.
+            room = min(room, self._probe_items - self._failures - ready - self._pending)
+        return max(0, room)
+
+    @property
+    def _pending(self) -> int:
+        return sum(len(items) for items, _ in self._running.values())
 
     @property
     def _is_quick(self) -> bool:
@@ -142,8 +160,8 @@ class LiveCalls:
         return self._is_quick or room >= max(1, self._limit_now() // 4) * self._group
 
     def _start(self, ready: deque[BatchItem], done: Channel, io: IO) -> None:
-        while ready and len(self._running) < self._limit_now():
-            size = self._affordable(min(self._group, len(ready)))
+        while ready and not self._is_stopped and len(self._running) < self._limit_now():
+            size = self._affordable(min(self._group_now(), len(ready)))
             if not size:
                 return
             items = [ready.popleft() for _ in range(size)]
@@ -151,11 +169,22 @@ class LiveCalls:
             self._running[id] = (items, None)
             self._running[id] = (items, self._launch(id, items, done, io))
 
+    def _group_now(self) -> int:
+        """Return the size of the next group: before a first answer the few items are divided among the workers."""
+        if self._has_answer or self._probe_items is None or not self._is_remote:
+            return self._group
+        return min(self._group, max(1, self._probe_items // self._limit))
+
     def _launch(self, id: int, items: list[BatchItem], done: Channel, io: IO) -> Any:  # noqa: ANN401  RunningBody or a future
         pairs = [(item.number, item.input) for item in items]
-        if self._executor is None or self._portable is None:
+        if self._portable is None:
             return io.start(self._work(id, pairs, done, io))
-        future = self._portable.submit(self._executor, pairs)
+        try:
+            future = self._portable.submit(pairs)
+        except Exception as error:  # noqa: BLE001  of any executor: it was shut down, or its pool broke
+            self.executor_error = error
+            done.put((id, None, error))
+            return None
         future.add_done_callback(lambda ended: done.put((id, *_outcome(ended))))
         return future
 
@@ -180,7 +209,7 @@ class LiveCalls:
         scope = self._scope
         if not self._is_remote or scope is None or not scope.is_limited:
             return size
-        pending = sum(len(items) for items, _ in self._running.values())
+        pending = self._pending
         if not self._highest:
             return 0 if pending else 1
         count = float(size)
@@ -217,6 +246,11 @@ class LiveCalls:
             if not isinstance(error, Exception):
                 raise error
             text = error_text(error)
+            if self._portable is not None and (
+                error is self.executor_error or is_lost(self._portable.executor, error)
+            ):
+                self.executor_error = error
+                return [not_begun(item, text) for item in items]
             return [
                 ItemOutcome(item.number, None, text, "live", is_retryable=True) for item in items
             ]
@@ -224,6 +258,7 @@ class LiveCalls:
             outcomes = [ItemOutcome(*fields) for fields in outcomes]
             self._count_remote(outcomes)
         self._has_answer = self._has_answer or any(item.error is None for item in outcomes)
+        self._failures += sum(bool(item.error) and not item.is_retryable for item in outcomes)
         if any(not item.was_called for item in outcomes):
             self.is_out_of_budget = True
         return list(outcomes)
@@ -240,7 +275,8 @@ class LiveCalls:
         while self._running and done is not None:
             outcomes += self._collect(await done.get())
         for _, started in self._running.values():
-            started.cancel()
+            if started is not None:
+                started.cancel()
         if outcomes:
             advance(outcomes, 0)
 
@@ -252,6 +288,6 @@ def _outcome(future: Any) -> tuple[Any, BaseException | None]:  # noqa: ANN401  
         return None, error
 
 
-def not_begun(item: BatchItem) -> ItemOutcome:
+def not_begun(item: BatchItem, reason: str = "not begun") -> ItemOutcome:
     """Return the outcome of an item that is put back."""
-    return ItemOutcome(item.number, None, "not begun", "live", is_retryable=True, was_called=False)
+    return ItemOutcome(item.number, None, reason, None, is_retryable=True, was_called=False)

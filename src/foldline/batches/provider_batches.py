@@ -152,7 +152,7 @@ class ProviderBatches:
                     line = self._api.encode_line(f"{tag}-{item.number}", request.path, request.body)
                     self._check_size(line)
                 except FoldlineError as error:
-                    refusals.append(ItemOutcome(item.number, None, error_text(error), "batch"))
+                    refusals.append(ItemOutcome(item.number, None, error_text(error), None))
                     continue
                 if (
                     path and request.path != path

@@ -51,6 +51,15 @@ class RayExecutor:
         )
         self._task = ray.remote(num_cpus=num_cpus, max_retries=max_retries)(_call)
 
+    def dumps(self, value: object) -> bytes:
+        """Pickle for the workers: functions and classes of `__main__`, which workers do not have, by value."""
+        return bytes(self._ray.cloudpickle.dumps(value))
+
+    def is_lost(self, error: BaseException) -> bool:
+        """Whether an error of a task means that the cluster is gone, not only the task's worker."""
+        errors = self._ray.exceptions
+        return isinstance(error, errors.LocalRayletDiedError | errors.RaySystemError)
+
     def submit(self, function: Any, /, *args: Any) -> Any:  # noqa: ANN401
         """Run a function in a worker."""
         return self._task.remote(function, args).future()

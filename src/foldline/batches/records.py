@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 AnswerSource = Literal["live", "batch", "copy"]
-"""The source of an answer: a call, the provider's batch, or an item with the same content."""
+"""The source of an outcome: a call, the provider's batch, or an item with the same content."""
 
 
 class ItemState(IntEnum):
@@ -52,7 +52,8 @@ class ItemOutcome(NamedTuple):
     number: int
     output: str | None
     error: str | None
-    source: AnswerSource
+    source: AnswerSource | None
+    """None where the item was never sent: it could not be encoded."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
@@ -80,7 +81,8 @@ class BatchResult:
     number: int
     output: Any
     error: str | None = None
-    source: AnswerSource = "live"
+    source: AnswerSource | None = None
+    """None where the item was never sent: it could not be encoded."""
     attempts: int = 1
     input_tokens: int = 0
     output_tokens: int = 0

@@ -22,7 +22,7 @@ from foldline.batches.progress import JobProgress
 from foldline.batches.provider_batches import ProviderBatches
 from foldline.batches.records import BatchItem, BatchReport, ItemOutcome
 from foldline.batches.store.job_store import JobStore
-from foldline.batches.targets.base import Target
+from foldline.batches.targets.base import Target, error_text
 from foldline.exceptions import BudgetExceeded, FoldlineError, StoreError, UsageError
 
 __all__ = ["JobRunner", "make_batches"]
@@ -52,6 +52,8 @@ class JobRunner:
         self._has_answer = False
         self._failures = 0
         """Items that failed before the first answer."""
+        self._failed_calls = 0
+        """Calls that failed before the first answer, also those of items that are tried again."""
         self._last_error = ""
         self.copies = 0
         """Items that got the answer of another at the end."""
@@ -114,10 +116,19 @@ class JobRunner:
                     self._count(outcomes)
                     yield outcomes
             self._budget.is_spent = calls.is_out_of_budget
+            if calls.executor_error is not None:
+                raise await self._executor_error(calls.executor_error, io) from calls.executor_error
             if self._inputs.error is not None:  # the inputs that were read before are run
                 raise self._inputs.error
         if self._is_cancelled:
             await io.call(self._store.items.cancel_waiting)
+
+    async def _executor_error(self, error: BaseException, io: IO) -> FoldlineError:
+        report = await io.call(self._store.job.report, with_errors=False)
+        return FoldlineError(
+            f"the job {self._store.name!r} stopped: its executor is lost ({error_text(error):.300}). "
+            f"{report.done} items are done, {report.waiting} wait: resume it with a new executor"
+        )
 
     # -- how it is asked
 
@@ -171,13 +182,14 @@ class JobRunner:
         concurrency = self._options.get("max_concurrency", 16)
         portable = None
         if executor is not None:
-            portable = PortableTarget(self._target, self._options.get("secrets", {}), concurrency)
+            secrets = self._options.get("secrets", {})
+            portable = PortableTarget(self._target, executor, secrets, concurrency)
         return LiveCalls(
             self._target,
             concurrency=concurrency,
             scope=self._budget.scope,
             portable=portable,
-            executor=executor,
+            probe_items=self._options.get("give_up_after", 50),
         )
 
     def _advance(self, outcomes: list[ItemOutcome], count: int) -> list[BatchItem]:
@@ -218,29 +230,33 @@ class JobRunner:
     @property
     def _has_given_up(self) -> bool:
         most = self._options.get("give_up_after", 50)
-        return most is not None and not self._has_answer and self._failures >= most
+        if most is None or self._has_answer:
+            return False
+        return self._failures >= most or self._failed_calls >= most * self._attempts
 
     def _count(self, outcomes: list[ItemOutcome]) -> None:
         """Count the failures before the first answer; later ones do not stop the job."""
         for outcome in outcomes:
             if outcome.error is None:
                 self._has_answer = True
-            elif not outcome.is_retryable:
-                self._failures += 1
+            elif outcome.was_called:
+                self._failed_calls += 1
+                self._failures += not outcome.is_retryable
                 self._last_error = outcome.error
 
     def forget_failures(self) -> None:
         """Reset the count of failures before the first answer."""
-        self._failures = 0
+        self._failures = self._failed_calls = 0
 
     def _raise_if_stopped(self, report: BatchReport) -> None:
         if report.is_finished or self._is_cancelled:
             return
         if self._has_given_up:
+            calls = max(self._failures, self._failed_calls)
             raise FoldlineError(
-                f"the job {self._store.name!r} stopped: the first {self._failures} items failed, and none has "
-                f"an answer. The last one said: {self._last_error:.300}. {report.waiting} items wait: correct it and "
-                "resume with a new job, or continue with give_up_after=None"
+                f"the job {self._store.name!r} stopped: the first {calls} calls failed, and no item has an answer. "
+                f"The last one said: {self._last_error:.300}. {report.waiting} items wait: correct it and resume with "
+                "a new job, or continue with give_up_after=None"
             )
         if self._budget.is_spent:
             limits, scope = self._budget.limits, self._budget.scope

@@ -107,7 +107,7 @@ def _work(
     _print_report(report, as_json=as_json)
     _print_rejects(job.rejected())
     job.close()
-    return Code.FAILED if report.failed else Code.FINE
+    return Code.FAILED if report.failed or report.rejected else Code.FINE
 
 
 def _job(

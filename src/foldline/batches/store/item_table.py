@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from foldline.batches.records import BatchItem, ItemOutcome, ItemState
+from foldline.batches.records import AnswerSource, BatchItem, ItemOutcome, ItemState
 from foldline.batches.store.databases import Connection
 from foldline.batches.store.job_table import OPEN, JobTable
 from foldline.exceptions import UsageError
@@ -24,8 +24,8 @@ READ: Final = """SELECT i.id, i.key, i.state, i.attempts, i.source, i.input_toke
     LEFT JOIN foldline_job_items f ON f.id = i.same_as
     WHERE i.id >= ? AND i.id < ? AND i.state IN (3, 4) ORDER BY i.id LIMIT ?"""
 WAIT_AGAIN: Final = (
-    "UPDATE foldline_job_items SET state = CASE WHEN attempts < ? THEN 0 ELSE 4 END, error = ?, part = NULL "
-    "WHERE id = ?"
+    "UPDATE foldline_job_items SET state = CASE WHEN attempts < ? THEN 0 ELSE 4 END, error = ?, source = ?, "
+    "part = NULL WHERE id = ?"
 )
 PUT_BACK: Final = (
     "UPDATE foldline_job_items SET state = 0, attempts = attempts - 1, error = ?, part = NULL "
@@ -49,7 +49,7 @@ class StoredResult(NamedTuple):
     key: str | None
     output: str | None
     error: str | None
-    source: str
+    source: str | None
     attempts: int
     input_tokens: int
     output_tokens: int
@@ -110,7 +110,10 @@ class ItemTable:
             counts["output_tokens"] += outcome.output_tokens
             cost += outcome.cost or 0.0
             if outcome.error is not None and outcome.is_retryable:
-                (repeats if outcome.was_called else returns).append((outcome.error, id))
+                if outcome.was_called:
+                    repeats.append((outcome.error, outcome.source, id))
+                else:
+                    returns.append((outcome.error, id))
                 continue
             is_done = outcome.error is None
             counts["done" if is_done else "failed"] += 1
@@ -135,13 +138,16 @@ class ItemTable:
         return [outcome for outcome in outcomes if self._job.id_of(outcome.number) in ids]
 
     def wait_again(
-        self, connection: Connection, failures: Sequence[tuple[str, int]], attempts: int
+        self,
+        connection: Connection,
+        failures: Sequence[tuple[str, AnswerSource | None, int]],
+        attempts: int,
     ) -> int:
-        """Let items (error, id) wait again; those out of attempts fail. Return how many failed."""
+        """Let items (error, source, id) wait again; those out of attempts fail. Return how many failed."""
         connection.each(WAIT_AGAIN, [(attempts, *failure) for failure in failures])
         count = 0
         for start in range(0, len(failures), VALUES):
-            ids = [id for _, id in failures[start : start + VALUES]]
+            ids = [id for _, _, id in failures[start : start + VALUES]]
             marks = ", ".join("?" * len(ids))
             query = f"SELECT count(*) FROM foldline_job_items WHERE state = 4 AND id IN ({marks})"
             count += connection.rows(query, ids)[0][0]
@@ -232,7 +238,7 @@ class ItemTable:
     def _result(self, row: tuple[Any, ...]) -> StoredResult:
         error = row[10] if row[2] == ItemState.FAILED else None
         return StoredResult(
-            self._job.number_of(row[0]), row[1], row[9], error, row[4] or "live", row[3], *row[5:8]
+            self._job.number_of(row[0]), row[1], row[9], error, row[4], row[3], *row[5:8]
         )
 
     def input_of(self, number: int) -> str:

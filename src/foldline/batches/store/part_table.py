@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from foldline.batches.records import BatchItem, ItemOutcome, ItemState, Part
+from foldline.batches.records import AnswerSource, BatchItem, ItemOutcome, ItemState, Part
 from foldline.batches.store.databases import Connection
 from foldline.batches.store.item_table import ItemTable
 from foldline.batches.store.job_table import OPEN, JobTable
@@ -95,7 +95,8 @@ class PartTable:
         def work(connection: Connection) -> int:
             rows = connection.rows(OPEN_ITEMS, (self._job.row.id, ItemState.IN_BATCH, part.id))
             error = f"the batch {part.provider_id} has no result for it ({outcome})"
-            failures = [(error, row[0]) for row in rows]
+            source: AnswerSource | None = None if part.provider_id is None else "batch"
+            failures = [(error, source, row[0]) for row in rows]
             failed = self._items.wait_again(connection, failures, attempts)
             connection.run(
                 "UPDATE foldline_job_parts SET is_ended = 1, outcome = ? WHERE id = ?",

@@ -73,7 +73,7 @@ class EmbeddingsTarget(Target):
                 texts[number] = text
             else:
                 error = f"UsageError: only text can be embedded, not {text!r:.60}"
-                outcomes.append(ItemOutcome(number, None, error, "live"))
+                outcomes.append(ItemOutcome(number, None, error, None))
         if texts:
             outcomes += await self._embed(texts, io, scope)
         return outcomes
