@@ -1,7 +1,7 @@
 """Write docs/spec/tests.md, which says which test shows which rule: `python -m tests.spec_page`.
 
-A test shows the rules that its name or docstring names (`test_T01_...`, `test_F_C13_...`), a file those that stand
-anywhere in it, such as the scenarios of tests/faults.
+A test shows the rules that its name or docstring names (`test_T01_...`, `test_F_C13_...`), and those of the cases that
+it runs: the ids in its parameters, and the tables that it uses, here or imported (the scenarios of tests/faults).
 """
 
 from __future__ import annotations
@@ -63,24 +63,89 @@ def files_by_code() -> dict[str, set[str]]:
 def names_by_code() -> dict[str, list[tuple[str, str]]]:
     """Return the tests, as name and file, that show each rule."""
     tests: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for path in sorted((ROOT / "tests").rglob("*.py")):
-        file = path.relative_to(ROOT).as_posix()
-        text = path.read_text(encoding="utf-8")
-        if not path.name.startswith("test_"):
-            for code in dict.fromkeys(codes_in(text)):
-                tests[code].append((path.stem, file))
-            continue
-        tree = ast.parse(text)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                says = f"{node.name}\n{ast.get_docstring(node) or ''}".replace("_", " ")
-                says = re.sub(r"\bF ([A-Z]\d{2})\b", r"F-\1", says)
-                for code in dict.fromkeys(codes_in(says)):
-                    tests[code].append((node.name, file))
-        for code in dict.fromkeys(codes_in(text)):
-            if not any(file == test_file for _, test_file in tests[code]):
-                tests[code].append((path.stem, file))
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        module = _module(path)
+        for name, codes in module.tests():
+            for code in codes:
+                tests[code].append((name, path.relative_to(ROOT).as_posix()))
     return tests
+
+
+class _Module:
+    """The tests and tables of one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._tree = ast.parse(path.read_text(encoding="utf-8"))
+        self._tables: dict[str, ast.stmt] = {}
+        self._imports: dict[str, Path] = {}
+        for node in self._tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                self._tables.update((_name(target), node) for target in targets)
+            elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("tests."):
+                file = ROOT / Path(*str(node.module).split(".")).with_suffix(".py")
+                if file.is_file():
+                    self._imports.update((alias.asname or alias.name, file) for alias in node.names)
+
+    def tests(self) -> Iterator[tuple[str, list[str]]]:
+        """Return the tests with the rules that they show."""
+        for node in ast.walk(self._tree):
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            if is_function and node.name.startswith("test"):
+                words = _words(f"{node.name}\n{ast.get_docstring(node) or ''}")
+                yield node.name, list(dict.fromkeys([*codes_in(words), *self._cases(node)]))
+
+    def _cases(self, test: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+        for part in (*test.decorator_list, *test.body):
+            yield from _codes_of(part)
+            for name in {_name(node) for node in ast.walk(part)} - {""}:
+                if name in self._tables:
+                    yield from self._table_codes(name, set())
+                elif name.isupper() and name in self._imports:
+                    yield from _module(self._imports[name]).all_codes()
+
+    def _table_codes(self, name: str, seen: set[str]) -> Iterator[str]:
+        """Return the codes of a table, and of those that it is made of."""
+        seen.add(name)
+        yield from _codes_of(self._tables[name])
+        for inner in {_name(node) for node in ast.walk(self._tables[name])} - seen:
+            if inner in self._tables:
+                yield from self._table_codes(inner, seen)
+            elif inner in self._imports:
+                yield from _module(self._imports[inner]).all_codes()
+
+    @cache  # noqa: B019  a few modules, for one run
+    def all_codes(self) -> tuple[str, ...]:
+        """Return the codes of all cases of this file and of the files that it takes cases from."""
+        own = [code for node in self._tree.body for code in _codes_of(node)]
+        imported = [
+            code for file in set(self._imports.values()) for code in _module(file).all_codes()
+        ]
+        return tuple(dict.fromkeys([*own, *imported]))
+
+
+@cache
+def _module(path: Path) -> _Module:
+    return _Module(path)
+
+
+def _words(name: str) -> str:
+    return re.sub(r"\bF ([A-Z]\d{2})\b", r"F-\1", name.replace("_", " "))
+
+
+def _name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _codes_of(node: ast.AST) -> Iterator[str]:
+    """Return the codes by which the cases in a piece of code are called: texts that begin with a code."""
+    for part in ast.walk(node):
+        if (
+            isinstance(part, ast.Constant)
+            and isinstance(part.value, str)
+            and CODE.match(part.value)
+        ):
+            yield from codes_in(part.value.split()[0])
 
 
 def page_text() -> str:
@@ -91,14 +156,12 @@ def page_text() -> str:
 
 
 def _links(tests: list[tuple[str, str]]) -> str:
-    ordered_tests = sorted(
-        tests, key=lambda test: not test[0].startswith("test_T") and "test_" not in test[0]
-    )
+    named_first = sorted(tests, key=lambda test: not next(codes_in(_words(test[0])), None))
     links = [
         f"[{name.removeprefix('test_').replace('_', ' ')}](../../{file})"
-        for name, file in ordered_tests[:SHOWN]
+        for name, file in named_first[:SHOWN]
     ]
-    hidden_count = len(ordered_tests) - SHOWN
+    hidden_count = len(tests) - SHOWN
     return "<br>".join([*links, *([f"and {hidden_count} more"] if hidden_count > 0 else [])])
 
 

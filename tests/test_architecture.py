@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests import langchain_names
+from tests.layers_page import PAGES, layers, with_layers
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "foldline"
@@ -223,3 +226,20 @@ def test_every_name_of_langchain_is_here_or_its_absence_has_a_reason():
         "add it, or a line to langchain_gaps.txt"
     )
     assert langchain_names.stale(missing, gaps) == [], "landed: run python -m tests.langchain_names"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_layers_on_a_page_are_those_of_the_contract(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert text == with_layers(text), "run python -m tests.layers_page"
+
+
+def test_the_drawing_of_the_layers_in_the_readme_is_in_the_order_of_the_contract():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    drawing = text.partition("## How it is built\n\n```\n")[2].partition("```")[0]
+    heights = {module: height for height, layer in enumerate(layers()) for module in layer}
+    rows = [line.split("   ")[0].split() for line in drawing.splitlines()]
+
+    places = [heights[module] for row in rows for module in row]
+    assert len(places) > 15
+    assert places == sorted(places)

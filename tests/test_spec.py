@@ -31,5 +31,12 @@ def test_every_rule_has_a_test():
     assert [code for code in defined() if not tests.get(code)] == []
 
 
+def test_the_evidence_of_a_rule_is_tests_only():
+    tests = {test for rows in names_by_code().values() for test in rows}
+
+    assert [test for test in tests if not test[0].startswith("test_")] == []
+    assert [test for test in tests if not test[1].rpartition("/")[2].startswith("test_")] == []
+
+
 def test_the_page_of_tests_is_up_to_date():
     assert PAGE.read_text(encoding="utf-8") == page_text(), "run python -m tests.spec_page"

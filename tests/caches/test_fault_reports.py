@@ -34,7 +34,7 @@ class Broken(BaseCache):
 
 
 @pytest.mark.parametrize("part", ["read", "written"])
-def test_a_cache_of_chats_that_fails_is_told_with_the_answer_and_in_the_trace(call, part):
+def test_F_Y18_a_cache_of_chats_that_fails_is_told_with_the_answer_and_in_the_trace(call, part):
     collector = RunCollectorCallbackHandler()
     model = FakeListChatModel(responses=["x"], cache=Broken(part))
 
@@ -68,7 +68,7 @@ class Full(InMemoryByteStore):
         raise StoreError("the disk is full")
 
 
-def test_a_store_of_embeddings_that_fails_is_told_by_the_embeddings(call):
+def test_F_Y18_a_store_of_embeddings_that_fails_is_told_by_the_embeddings(call):
     embeddings = CacheBackedEmbeddings.from_bytes_store(
         DeterministicFakeEmbedding(size=2), Full(), namespace="n"
     )

@@ -308,6 +308,10 @@ def test_the_time_that_is_left_is_known_to_transports():
     assert time_left() is None
     with usage_scope(Limits(timeout=100)), usage_scope(Limits(timeout=5)):
         assert 4 < time_left() <= 5
+    with usage_scope(Limits(timeout=5)), usage_scope(Limits(timeout=100)):
+        assert 4 < time_left() <= 5
+    with usage_scope(Limits(timeout=5)), usage_scope(Limits(model_calls=1)):
+        assert 4 < time_left() <= 5
 
 
 def test_a_cached_answer_costs_nothing(call):

@@ -64,7 +64,7 @@ HOSTILE = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_template_that_loops_or_grows_is_stopped(name, monkeypatch):
+def test_F_Y13_a_template_that_loops_or_grows_is_stopped(name, monkeypatch):
     monkeypatch.setattr("foldline.prompts._jinja_limits.MAX_SECONDS", 2.0)
     tracemalloc.start()
     start = time.thread_time()

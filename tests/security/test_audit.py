@@ -44,7 +44,7 @@ def touched(action: str, *how: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("action", ["import_foldline", "import_everything"])
-def test_F_X01_importing_opens_starts_connects_and_reads_nothing(action: str):
+def test_F_X01_F_W01_importing_opens_starts_connects_and_reads_nothing(action: str):
     assert touched(action) == []
 
 
@@ -143,7 +143,7 @@ EXTRAS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_F_X01_a_missing_extra_says_what_to_install(extra: str):
+def test_F_X01_F_W01_a_missing_extra_says_what_to_install(extra: str):
     package, program = EXTRAS[extra]
     program = (
         f"import sys; sys.modules[{package!r}] = None\n"

@@ -94,8 +94,9 @@ def test_every_way_to_choose_a_tool(options, choice):
     assert body_of("Hi", tools=[search, other], **options).get("tool_choice") == choice
 
 
-def test_tool_choice_true_means_the_only_tool():
-    assert body_of("Hi", tools=[search], tool_choice=True)["tool_choice"]["type"] in ("tool", "any")
+@pytest.mark.parametrize("tools", [[search], [search, other]])
+def test_tool_choice_true_requires_a_call(tools):
+    assert body_of("Hi", tools=tools, tool_choice=True)["tool_choice"] == {"type": "any"}
 
 
 def test_a_tool_nobody_has_cannot_be_chosen():

@@ -221,8 +221,6 @@ def _add_tools(body: Body, options: Body, tools: list[Body], notes: list[str]) -
     choice = options.get("tool_choice")
     if choice is None or choice is False:
         tool_choice = ToolChoice("auto", parallel=parallel) if parallel is False else None
-    elif choice is True and len(tools) == 1:
-        tool_choice = ToolChoice("tool", tools[0].get("name"), parallel=parallel)
     else:
         tool_choice = read_tool_choice(choice, parallel=parallel)
     if tool_choice is not None and tool_choice.allowed:
