@@ -96,9 +96,15 @@ def test_pages_import_nothing_private():
     ] == []
 
 
-def test_the_readme_begins_with_installing_and_ten_lines_before_the_commands_of_contributors():
+def test_the_readme_begins_with_commands_that_work_in_a_clone_then_ten_lines_of_code():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    parts = ("pip install foldline", "init_chat_model(", "scripts/demo", "scripts/test")
+    parts = (
+        "scripts/demo",
+        "pip install .",
+        "pip install foldline",
+        "init_chat_model(",
+        "scripts/test",
+    )
     places = [readme.index(part) for part in parts]
 
     assert places == sorted(places)
