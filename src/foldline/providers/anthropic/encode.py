@@ -36,6 +36,7 @@ from foldline.utils.function_calling import (
     convert_to_openai_tool,
     is_server_tool,
 )
+from foldline.utils.json_schema import USE_A_TOOL, check_objects
 
 __all__ = [
     "betas_of",
@@ -202,7 +203,9 @@ def _add_output(body: Body, options: Body, notes: list[str]) -> None:
         notes.append("Anthropic has no JSON mode: only the prompt asks for JSON")
     if response_format is None or kind in ("text", "json_object"):
         return
-    output_format = {"type": "json_schema", "schema": encode_schema(_schema_of(response_format))}
+    schema = _schema_of(response_format)
+    check_objects(schema, schema.get("title"), "Anthropic's response format", USE_A_TOOL)
+    output_format = {"type": "json_schema", "schema": encode_schema(schema)}
     body["output_config"] = {**(body.get("output_config") or {}), "format": output_format}
 
 
@@ -293,6 +296,8 @@ def _tool(function: Mapping[str, Any], schema: Body, options: object, strict: bo
     is_strict = next(
         (value for value in (strict, function.get("strict"), requested) if value is not None), None
     )
+    if is_strict:
+        check_objects(schema, function["name"], "a strict tool", "leave out strict")
     encoded: Body = {"name": function["name"]}
     if function.get("description"):
         encoded["description"] = function["description"]
