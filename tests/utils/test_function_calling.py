@@ -152,7 +152,7 @@ FUNCTIONS = {
 }
 
 
-REFUSED = {"lit/convert_to_json_schema/True", "nodoc/convert_to_json_schema/True"}
+REFUSED = {key for key in RECORDED if key.startswith(("lit/", "nodoc/")) and key.endswith("/True")}
 """LangChain closes `dict[str, int]` to `{}` and sends a value without a type."""
 
 
