@@ -290,13 +290,23 @@ async def generate_answer(model: CallModel, request: ChatRequest, run: Run) -> C
         raise ModelError(
             f"{type(model).__name__}.{hook} returned no generation, but {result!r:.80}"
         )
+    shared = _shared_metadata(result)
     for index, generation in enumerate(result.generations):
         message = generation.message
         if message.id is None:
             _set_id(message, f"{run_message_id(run)}-{index}")
-        if generation.generation_info:  # for what the message itself lacks (T64)
-            message.response_metadata = {**generation.generation_info, **message.response_metadata}
+        metadata = {**shared, **(generation.generation_info or {})}
+        if metadata:  # for what the message itself lacks (T64)
+            message.response_metadata = {**metadata, **message.response_metadata}
     return CompleteAnswer(result)
+
+
+def _shared_metadata(result: ChatResult) -> dict[str, Any]:
+    """Return what a result says of every message: the model's name; the bill only if it is of one message."""
+    output = result.llm_output or {}
+    if len(result.generations) == 1:
+        return output
+    return {key: value for key, value in output.items() if key != "token_usage"}
 
 
 def _arguments(request: ChatRequest) -> dict[str, Any]:
