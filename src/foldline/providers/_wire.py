@@ -18,7 +18,9 @@ from foldline.exceptions import (
     ContextOverflowError,
     FoldlineError,
     MalformedStreamError,
+    ModelAPIError,
     ModelError,
+    ModelRateLimitError,
     UsageError,
     status_error_class,
 )
@@ -66,6 +68,8 @@ REQUEST_ID_HEADERS: Final = (
     "x-amzn-requestid",
     "cf-ray",
 )
+CALLER_FAULTS: Final = frozenset({400, 401, 402, 403, 404, 413, 422})
+"""Statuses that the same request gets again."""
 CONTEXT_OVERFLOW: Final = (  # compiled when an error is read
     r"(?i)maximum context length|context[ _](?:length|window|size)|too many (?:input )?tokens"
     r"|prompt is too long|exceeds? (?:the )?(?:available |maximum )?(?:context|number of tokens)|input is too long"
@@ -170,11 +174,14 @@ def is_error_body(data: object) -> bool:
 
 
 def error_class(failure: Failure, status: int | None, table: ErrorTable) -> type[ModelError] | None:
-    """Return the class of an error: by the vendor's code, its type, its message, then the HTTP status."""
-    for word in (failure.code, failure.kind):
-        if word and word in table:
-            return table[word]
+    """Return the class of an error: by the vendor's code, its type, its message, then the HTTP status.
+
+    A word that contradicts the status is passed over: gateways call every failure a `server_error`.
+    """
     status = status or failure.status
+    for word in (failure.code, failure.kind):
+        if word and word in table and not _contradicts(table[word], status):
+            return table[word]
     if (
         status in (400, 413, 422)
         and failure.message
@@ -182,6 +189,13 @@ def error_class(failure: Failure, status: int | None, table: ErrorTable) -> type
     ):
         return ContextOverflowError
     return status_error_class(status) if status else None
+
+
+def _contradicts(cls: type[ModelError], status: int | None) -> bool:
+    """Whether a class is of the server's faults, and the status of the caller's, which no retry mends (F-H04)."""
+    if status == 429:
+        return cls is ModelAPIError
+    return status in CALLER_FAULTS and cls.is_retryable and cls is not ModelRateLimitError
 
 
 def request_id(headers: Mapping[str, str]) -> str | None:
