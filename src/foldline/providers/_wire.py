@@ -25,8 +25,6 @@ from foldline.exceptions import (
     status_error_class,
 )
 from foldline.language_models.call.request import ChatRequest
-from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from foldline.messages.dicts import finished_blocks
 from foldline.protocol.events import Event
 from foldline.utils.json import dumps_canonical
 
@@ -37,7 +35,6 @@ __all__ = [
     "Failure",
     "Malformed",
     "WireDecoder",
-    "check_tool_results",
     "digest",
     "dump_body",
     "dump_text",
@@ -336,52 +333,3 @@ def plain_id(id: str, refused: re.Pattern[str], max_length: int = 64) -> str:
     return (
         f"{plain[: max_length - 17]}-{sha256(id.encode(errors='surrogatepass')).hexdigest()[:16]}"
     )
-
-
-# -- results of calls in a history
-
-CALLS: Final = ("tool_call", "invalid_tool_call")
-TYPES_WITHOUT_CALLS: Final = frozenset({HumanMessage, SystemMessage})
-"""Checked first by exact type: `isinstance` with a Pydantic class is slow."""
-
-
-def check_tool_results(messages: list[BaseMessage]) -> None:
-    """Raise on a tool result whose call is not in the history; providers' own errors are less clear (F-U09)."""
-    call_ids: set[str] = set()
-    for place, message in enumerate(messages):
-        if type(message) in TYPES_WITHOUT_CALLS:
-            continue
-        if isinstance(message, AIMessage):
-            calls = [*message.tool_calls, *message.invalid_tool_calls]
-            call_ids |= {str(call["id"]) for call in calls if call.get("id")}
-        elif isinstance(message, ToolMessage) and message.tool_call_id not in call_ids:
-            call_ids |= _calls_in_blocks(messages[:place])
-            if message.tool_call_id in call_ids:
-                continue
-            raise UsageError(
-                f"messages[{place}] is the result of the call {message.tool_call_id!r}, but no message before it "
-                "makes that call: send the AIMessage with the call too (trim_messages keeps pairs together)"
-            )
-
-
-def _calls_in_blocks(messages: list[BaseMessage]) -> set[str]:
-    """Return the ids of calls that messages have only in their content, in a provider's own format."""
-    blocks: list[Block] = [
-        dict(block)
-        for message in messages
-        if isinstance(message, AIMessage) and isinstance(message.content, list)
-        for block in finished_blocks(message)
-    ]
-    return {str(id) for block in blocks for id in _ids_of_call(block) if id}
-
-
-def _ids_of_call(block: Block) -> list[Any]:
-    """Return the ids that a tool result may use for a call; [] if a block is not a call."""
-    kind, extras, value = block["type"], block.get("extras"), block.get("value")
-    if kind in CALLS:
-        return [block.get("id")]
-    if kind == "server_tool_call" and isinstance(extras, dict):
-        return [extras.get("call_id")]  # the client runs it: OpenAI's computer and local shell
-    if kind == "non_standard" and isinstance(value, dict):
-        return [value.get("call_id"), value.get("id")]
-    return []

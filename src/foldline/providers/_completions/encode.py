@@ -16,8 +16,9 @@ from foldline.language_models.policies.call_options import read_tool_choice
 from foldline.providers._completions.host import Host
 from foldline.providers._completions.messages import MessageEncoder
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
+from foldline.providers._history import check_messages
 from foldline.providers._tool_memory import remember_tools
-from foldline.providers._wire import check_tool_results, merge_settings
+from foldline.providers._wire import merge_settings
 from foldline.utils.function_calling import convert_to_json_schema, convert_to_openai_tool
 from foldline.utils.json_schema import open_parts
 
@@ -54,9 +55,14 @@ def encode_completion(
     settings: Mapping[str, Any],
     providers: frozenset[str],
     policy: ForeignBlocks = "convert",
+    is_sent: bool = True,
 ) -> Body:
-    """Return the body of a request; options of the call override the model's `settings`."""
-    check_tool_results(request.messages)
+    """Return the body of a request; options of the call override the model's `settings`.
+
+    A part of a history that is only counted (`is_sent=False`) may lack calls and results.
+    """
+    if is_sent:
+        check_messages(request.messages)
     options = merge_settings(settings, request)
     encoder = MessageEncoder(host, providers, policy, request.notes)
     body: Body = {"model": options.pop("model", None), "messages": encoder.encode(request.messages)}

@@ -19,8 +19,9 @@ from foldline.language_models.policies.prompt_caching import (
 from foldline.language_models.policies.reasoning import apply_effort
 from foldline.language_models.profile import ModelProfile
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
+from foldline.providers._history import check_messages
 from foldline.providers._tool_memory import remember_tools
-from foldline.providers._wire import check_tool_results, merge_settings
+from foldline.providers._wire import merge_settings
 from foldline.providers.anthropic.messages import MessageEncoder
 from foldline.providers.anthropic.schema import encode_schema
 from foldline.providers.anthropic.wire import (
@@ -90,7 +91,7 @@ def encode_message(
     profile: ModelProfile | None = None,
 ) -> Body:
     """Return the body of a request; options of the call override the model's `settings`."""
-    check_tool_results(request.messages)
+    check_messages(request.messages)
     profile = profile or {}
     options = merge_settings(
         _accepted_settings(settings, profile, request.notes), request, EQUIVALENT_SETTINGS
