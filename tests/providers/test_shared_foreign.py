@@ -10,7 +10,7 @@ from foldline.callbacks import BaseCallbackHandler
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.providers._foreign_messages import blocks_for, is_own
-from foldline.providers._history import check_messages
+from foldline.providers._wire import check_messages
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.google import ChatGoogle
 from foldline.providers.openai import ChatOpenAI

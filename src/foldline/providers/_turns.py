@@ -18,7 +18,7 @@ from foldline.messages import (
     ToolMessage,
 )
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
-from foldline.providers._history import answered_ids
+from foldline.providers._wire import answered_ids
 
 __all__ = ["TurnEncoder"]
 

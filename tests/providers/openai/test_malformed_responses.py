@@ -12,7 +12,7 @@ from foldline.caches import InMemoryCache
 from foldline.exceptions import MalformedStreamError, ModelError, StructuredOutputError
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.protocol.grammar import assert_valid_event_stream
-from foldline.providers._history import check_messages
+from foldline.providers._wire import check_messages
 from foldline.providers.openai import AzureChatOpenAI, ChatOpenAI
 from foldline.providers.openai.decode import ResponsesDecoder
 from tests.providers import recordings

@@ -16,9 +16,8 @@ from foldline.language_models.policies.call_options import read_tool_choice
 from foldline.providers._completions.host import Host
 from foldline.providers._completions.messages import MessageEncoder
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
-from foldline.providers._history import check_messages
 from foldline.providers._tool_memory import remember_tools
-from foldline.providers._wire import merge_settings
+from foldline.providers._wire import check_messages, merge_settings
 from foldline.utils.function_calling import convert_to_json_schema, convert_to_openai_tool
 from foldline.utils.json_schema import open_parts
 

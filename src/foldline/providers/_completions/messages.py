@@ -24,8 +24,7 @@ from foldline.providers._foreign_messages import (
     note_title,
     plain_text,
 )
-from foldline.providers._history import answered_ids
-from foldline.providers._wire import dump_text
+from foldline.providers._wire import answered_ids, dump_text
 
 __all__ = ["MessageEncoder"]
 

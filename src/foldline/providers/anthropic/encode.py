@@ -19,9 +19,8 @@ from foldline.language_models.policies.prompt_caching import (
 from foldline.language_models.policies.reasoning import apply_effort
 from foldline.language_models.profile import ModelProfile
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
-from foldline.providers._history import check_messages
 from foldline.providers._tool_memory import remember_tools
-from foldline.providers._wire import merge_settings
+from foldline.providers._wire import check_messages, merge_settings
 from foldline.providers.anthropic.messages import MessageEncoder
 from foldline.providers.anthropic.schema import encode_schema
 from foldline.providers.anthropic.wire import (

@@ -18,8 +18,7 @@ from foldline.language_models.policies.prompt_caching import CacheConfig, with_c
 from foldline.language_models.policies.reasoning import AppliedEffort, apply_effort
 from foldline.language_models.profile import ModelProfile
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
-from foldline.providers._history import check_messages
-from foldline.providers._wire import merge_settings
+from foldline.providers._wire import check_messages, merge_settings
 from foldline.providers.bedrock.messages import MessageEncoder, guard_last_turn
 from foldline.providers.bedrock.tools import (
     add_cache_points,

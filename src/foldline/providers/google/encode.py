@@ -15,9 +15,8 @@ from foldline.language_models.policies.call_options import ToolChoice, read_tool
 from foldline.language_models.policies.reasoning import apply_effort
 from foldline.language_models.profile import ModelProfile
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
-from foldline.providers._history import check_messages
 from foldline.providers._tool_memory import remember_tools
-from foldline.providers._wire import merge_settings
+from foldline.providers._wire import check_messages, merge_settings
 from foldline.providers.google.messages import MessageEncoder
 from foldline.providers.google.wire import BODY, GENERATION, SERVER_TOOLS, camel, camel_keys
 from foldline.utils.function_calling import convert_to_json_schema, convert_to_openai_tool

@@ -11,8 +11,7 @@ from foldline.messages import AIMessage, BaseMessage
 from foldline.providers._completions.encode import encode_tool_choice, encode_tools, schema_format
 from foldline.providers._completions.host import Host
 from foldline.providers._foreign_messages import ForeignBlocks, add_note, is_own
-from foldline.providers._history import check_messages
-from foldline.providers._wire import merge_settings
+from foldline.providers._wire import check_messages, merge_settings
 from foldline.providers.openai.input_items import ItemEncoder
 
 __all__ = ["encode_response"]

@@ -13,8 +13,7 @@ from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.openai import convert_to_openai_data_block, openai_role
 from foldline.protocol.blocks import BlockKind
 from foldline.providers._foreign_messages import ForeignBlocks, add_note, blocks_for, note_title
-from foldline.providers._history import answered_ids
-from foldline.providers._wire import dump_text
+from foldline.providers._wire import answered_ids, dump_text
 from foldline.providers.openai.wire import INPUT_ITEMS, ITEM_OF_TOOL, OBJECT_ARGUMENTS, SERVER_TOOLS
 
 __all__ = ["ItemEncoder"]
