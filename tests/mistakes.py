@@ -100,6 +100,11 @@ MISTAKES: dict[str, list[str]] = {
         'model.invoke([("humn", "hi")])',
         'model.invoke([{"role": "user"}])',
         'init_chat_model("openai:gpt-5", api_key="x").invoke([HumanMessage("hi"), ToolMessage("3", tool_call_id="1")])',
+        'init_chat_model("openai:gpt-5", api_key="x").invoke('
+        '[AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "1"}]), HumanMessage("and?")])',
+        'init_chat_model("openai:gpt-5", api_key="x").invoke([])',
+        'init_chat_model("openai:gpt-5", api_key="x").with_structured_output('
+        '{"title": "Scores", "type": "object", "properties": {"by_name": {"type": "object"}}}, strict=True)',
         'model.invoke("hi", {"callback": []})',
         'model.invoke("hi", "config")',
         'model.invoke("hi", {"callbacks": "print"})',

@@ -247,9 +247,9 @@ class Run:
             return UNCHANGED
         return _Current(self.config())
 
-    def run_manager(self, kind: Kind = "chain") -> BaseRunManager:
-        """Return the object through which user code calls the handlers of this run."""
-        cls = RUN_MANAGERS[kind][not self.io.blocking]
+    def run_manager(self, kind: Kind = "chain", *, is_async: bool | None = None) -> BaseRunManager:
+        """Return the object through which user code calls the handlers of this run; by default in the call's mode."""
+        cls = RUN_MANAGERS[kind][not self.io.blocking if is_async is None else is_async]
         if self.manager is None:
             return _noop(cls)  # type: ignore[arg-type] # a class has a hash
         return cls.of(self.manager, self.id or uuid7())

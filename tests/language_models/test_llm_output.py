@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import Any
 
 import pytest
 
 from foldline.caches import InMemoryCache
-from foldline.callbacks import BaseCallbackHandler
+from foldline.callbacks import BaseCallbackHandler, UsageMetadataCallbackHandler
 from foldline.language_models import BaseChatModel
-from foldline.messages import AIMessage, AIMessageChunk
+from foldline.messages import AIMessage, AIMessageChunk, HumanMessage
 from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from foldline.tracers._streaming import V2StreamingHandler
 
@@ -113,6 +115,69 @@ def test_what_an_author_says_in_llm_output_is_told(call: Any):
         "token_usage": {"total_tokens": 6},
         "model_name": "x",
     }
+
+
+class Metered(BaseChatModel):
+    """Written for LangChain: the metadata is in `llm_output`, in `generation_info` and in the message."""
+
+    n: int = 1
+
+    @property
+    def _llm_type(self) -> str:
+        return "metered"
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        info = {"finish_reason": "stop", "of": "generation", "message": 0}
+        message = {"usage_metadata": USAGE, "response_metadata": {"message": 1}}
+        generations = [
+            ChatGeneration(message=AIMessage("x", **message), generation_info=info)
+            for _ in range(self.n)
+        ]
+        return ChatResult(
+            generations=generations, llm_output={**SPENT, "of": "result", "message": 2}
+        )
+
+
+class AsyncMetered(Metered):
+    async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
+        return self._generate(messages, stop, run_manager, **kwargs)
+
+
+MERGED = {**SPENT, "of": "generation", "message": 1, "finish_reason": "stop"}
+
+
+@pytest.mark.parametrize("model", [Metered, AsyncMetered])
+def test_what_the_message_lacks_comes_from_llm_output(model: Any, call: Any):
+    answers = [
+        call.invoke(model(), "x"),
+        call.batch(model(), ["x"])[0],
+        call.generate(model(), [[HumanMessage("x")]]).generations[0][0].message,
+        sum_of(call.stream(model(), "x")),
+    ]
+
+    assert [answer.response_metadata for answer in answers] == [MERGED] * 4
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_usage_is_counted_under_the_model_that_llm_output_names(n: int, call: Any):
+    usage = UsageMetadataCallbackHandler()
+
+    call.invoke(Metered(n=n), "x", {"callbacks": [usage]})
+
+    assert usage.usage_metadata == {"x": USAGE}
+
+
+def test_of_several_answers_none_has_the_bill_of_all(call: Any):
+    result = call.generate(Metered(n=2), [[HumanMessage("x")]])
+
+    for generation in result.generations[0]:
+        assert generation.message.response_metadata["model_name"] == "x"
+        assert "token_usage" not in generation.message.response_metadata
+    assert result.llm_output["token_usage"] == SPENT["token_usage"]
+
+
+def sum_of(chunks: Any) -> Any:
+    return reduce(add, chunks)
 
 
 def test_usage_of_events_is_told_under_openais_names(call: Any):

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from foldline.agents import create_agent
 from foldline.exceptions import UsageError
 from foldline.language_models import ToolChoice, from_config, tool_choice_of
 from foldline.language_models.policies.call_options import merge_options, read_tool_choice
+from foldline.messages import AIMessage
 from tests.language_models.scripted import Speaking
 
 
@@ -129,7 +131,6 @@ def test_an_option_the_model_refuses_raises_where_asked_for(call):
     [
         ({"unsupported_options": ["stop"]}, "stop", ["!"]),
         ({"tool_choice": False}, "tool_choice", "required"),
-        ({"tool_calling": False}, "tools", [{"type": "function", "function": {"name": "f"}}]),
     ],
 )
 def test_what_the_profile_says_the_model_lacks_is_left_out_with_a_warning(
@@ -142,6 +143,54 @@ def test_what_the_profile_says_the_model_lacks_is_left_out_with_a_warning(
 
     assert model.requests[0].options == {}
     assert model.requests[0].stop is None
+
+
+TOOLS = [{"type": "function", "function": {"name": "f"}}]
+
+
+@pytest.mark.parametrize("profile", [{"tool_calling": False}, {"unsupported_options": ["tools"]}])
+def test_AH9_tools_are_sent_with_a_warning_though_the_profile_says_the_model_takes_none(
+    call, profile
+):
+    model = Speaking(answers=["hi"], profile=profile)
+
+    with pytest.warns(UserWarning, match="does not take tools.*sent all the same"):
+        call.invoke(model.bind_tools(TOOLS), "x")
+    with pytest.warns(UserWarning, match="sent all the same"):
+        call.stream(model, "x", tools=TOOLS, tool_choice="required")
+
+    assert [request.options["tools"] for request in model.requests] == [TOOLS, TOOLS]
+    assert model.requests[1].options["tool_choice"] == "required"
+
+
+def test_AH9_tools_that_the_model_lacks_raise_where_asked_for(call):
+    model = Speaking(answers=["hi"], profile={"tool_calling": False}, on_unsupported="raise")
+
+    with pytest.raises(UsageError, match="does not take tools"):
+        call.invoke(model, "x", tools=TOOLS)
+
+    assert model.requests == []
+
+
+def test_AH9_an_agent_runs_its_tools_though_the_profile_says_the_model_takes_none(call):
+    ran = []
+
+    def look_up(word: str) -> str:
+        """Look a word up."""
+        ran.append(word)
+        return "found"
+
+    answers = [
+        AIMessage("", tool_calls=[{"name": "look_up", "args": {"word": "x"}, "id": "1"}]),
+        "done",
+    ]
+    model = Speaking(answers=answers, profile={"tool_calling": False})
+
+    with pytest.warns(UserWarning, match="sent all the same"):
+        call.invoke(create_agent(model, [look_up]), {"messages": "x"})
+
+    assert ran == ["x"]
+    assert model.requests[0].options["tools"][0]["function"]["name"] == "look_up"
 
 
 def test_leaving_the_choice_to_a_model_that_cannot_be_told_is_no_warning(call):

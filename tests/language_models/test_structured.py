@@ -35,6 +35,10 @@ class Owner(BaseModel):
     pets: list[Pet] = []
 
 
+class Scored(BaseModel):
+    scores: dict[str, float]
+
+
 class PetDict(TypedDict):
     """A pet."""
 
@@ -278,10 +282,17 @@ def test_json_mode_tells_the_model_the_schema(call):
         ({"tool_calling": True}, False, "tool"),
         ({"tool_calling": False}, False, "json_mode"),
         (None, False, "tool"),
+        ({"structured_output": True, "structured_output_closed": True}, False, "json_schema"),
     ],
 )
 def test_auto_chooses_by_what_the_model_can_do(profile, has_tools, method):
-    assert choose_method("auto", profile, has_tools=has_tools) == method
+    assert choose_method("auto", profile, Pet, has_tools=has_tools) == method
+
+
+def test_auto_asks_with_a_tool_if_the_native_format_would_close_a_dict():
+    profile = {"structured_output": True, "structured_output_closed": True}
+
+    assert choose_method("auto", profile, Scored, has_tools=False) == "tool"
 
 
 @pytest.mark.parametrize(

@@ -373,6 +373,45 @@ def test_V19_a_server_result_without_its_call():
     assert rules(broken(break_it)) == ["V19"]
 
 
+def continued_turn(call):
+    """A message that goes on where another one paused: with the result of its call."""
+    writer = EventWriter(id="msg_2")
+    result = {"type": "server_tool_result", "tool_call_id": "s", "status": "success", "output": [1]}
+    events = [*writer.block(result), *writer.text("done", key=1), *writer.finish("stop")]
+    return events, [StandIn(content_blocks=[call], id="msg_1")]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"type": "server_tool_call", "id": "s", "name": "search", "args": {}},
+        {"type": "tool_call", "id": "s", "name": "x", "args": {}, "extras": {"server": True}},
+    ],
+)
+def test_V19_a_server_result_whose_call_is_in_an_earlier_message_is_legal(call):
+    events, earlier = continued_turn(call)
+
+    assert check(events, earlier=earlier) == []
+    assert_valid_event_stream(events, earlier=earlier)
+    assert rules(events) == ["V19"]
+
+
+def test_V19_an_earlier_call_still_counts_after_a_reset():
+    events, earlier = continued_turn(
+        {"type": "server_tool_call", "id": "s", "name": "search", "args": {}}
+    )
+
+    reset = {"event": "message-reset", "id": "msg_2", "attempt": 1, "reason": "cut"}
+
+    assert check([events[0], reset, *events], earlier=earlier) == []
+
+
+def test_V19_a_call_of_the_program_does_not_make_a_server_result_legal():
+    events, earlier = continued_turn({"type": "tool_call", "id": "s", "name": "x", "args": {}})
+
+    assert [violation.rule for violation in check(events, earlier=earlier)] == ["V19"]
+
+
 def message_of(events):
     result = fold(events)
     return StandIn(

@@ -10,7 +10,7 @@ from foldline.callbacks import BaseCallbackHandler
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.providers._foreign_messages import blocks_for, is_own
-from foldline.providers._wire import check_tool_results
+from foldline.providers._wire import check_messages
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.google import ChatGoogle
 from foldline.providers.openai import ChatOpenAI
@@ -133,7 +133,7 @@ def test_F_U09_a_call_that_only_a_block_makes_has_its_result(call: dict[str, Any
 
 def test_F_U09_a_result_without_its_call_is_refused_before_it_is_sent() -> None:
     with pytest.raises(UsageError, match=r"messages\[1\] is the result of the call 'c9'"):
-        check_tool_results([HumanMessage("x"), ToolMessage("y", tool_call_id="c9")])
+        check_messages([HumanMessage("x"), ToolMessage("y", tool_call_id="c9")])
     for responses in (False, True):
         with pytest.raises(UsageError, match="no message before it"):
             ChatOpenAI(api_key="k", use_responses_api=responses).explain(

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeAlias, Union, get_args, get_origin
 from typing_extensions import TypeVar
 
 from foldline.exceptions import StructuredOutputError, UsageError
-from foldline.language_models.structured.output import OutputSchema
+from foldline.language_models.structured.output import OutputSchema, is_native_schema
 from foldline.messages import AIMessage, ToolMessage
 from foldline.messages.tool import ToolCall
 from foldline.utils.json import JsonError, parse_strict
@@ -202,11 +202,8 @@ def reader_of(
     schema: Any = (
         response_format.schema if isinstance(response_format, AutoStrategy) else response_format
     )
-    features = profile or {}
-    is_native = features.get("structured_output") and (
-        not has_tools or features.get("structured_output_with_tools", True)
-    )
-    if is_native and len(_variants(schema)) == 1:
+    has_one_schema = len(_variants(schema)) == 1
+    if has_one_schema and is_native_schema(profile or {}, schema, has_tools=has_tools):
         return ProviderReader(ProviderStrategy(schema))
     return ToolReader(ToolStrategy(schema))
 

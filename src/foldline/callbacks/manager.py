@@ -7,6 +7,7 @@ returns a run manager with the id of the run; its `get_child` is the manager for
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
 
@@ -47,6 +48,39 @@ class EventMethod:
             return drive(body) if manager._io.blocking else body
 
         return method
+
+
+class TokenMethod(EventMethod):
+    """`on_llm_new_token`, which knows of the tokens that the framework dispatches itself."""
+
+    def __get__(self, manager: BaseRunManager | None, owner: type) -> Callable[..., Any]:
+        dispatch_token = super().__get__(manager, owner)
+        tokens: TokenState | None = getattr(manager, "tokens", None)
+        if manager is None or tokens is None:
+            return dispatch_token
+        is_blocking = manager._io.blocking
+
+        def method(*args: object, **kwargs: object) -> object:
+            tokens.has_tokens = True
+            if not tokens.is_ignored:
+                return dispatch_token(*args, **kwargs)
+            return None if is_blocking else _nothing()
+
+        return method
+
+
+async def _nothing() -> None:
+    return None
+
+
+@dataclass(slots=True)
+class TokenState:
+    """What becomes of the tokens that an author dispatches, so that handlers get no token twice."""
+
+    is_ignored: bool = False
+    """Whether the framework dispatches every token that the author yields."""
+    has_tokens: bool = False
+    """Whether the author has dispatched one."""
 
 
 def event_method(event: str) -> Callable[..., Any]:
@@ -142,7 +176,11 @@ class AsyncParentRunManager(AsyncRunManager):
 
 
 class _LLMEvents(LLMManagerMixin):
-    on_llm_new_token: Callable[..., Any] = event_method("on_llm_new_token")
+    tokens: TokenState | None = None
+    """None: every token is dispatched, as it comes."""
+    on_llm_new_token: Callable[..., Any] = cast(
+        "Callable[..., Any]", TokenMethod("on_llm_new_token")
+    )
     on_stream_event: Callable[..., Any] = event_method("on_stream_event")
     on_llm_end: Callable[..., Any] = event_method("on_llm_end")
     on_llm_error: Callable[..., Any] = event_method("on_llm_error")
@@ -165,12 +203,12 @@ class _RetrieverEvents(RetrieverManagerMixin):
     on_retriever_error: Callable[..., Any] = event_method("on_retriever_error")
 
 
-class CallbackManagerForLLMRun(_LLMEvents, RunManager):
-    """A model's run."""
+class CallbackManagerForLLMRun(_LLMEvents, ParentRunManager):
+    """A model's run; a model that calls another one passes it `get_child()`."""
 
 
-class AsyncCallbackManagerForLLMRun(_LLMEvents, AsyncRunManager):
-    """A model's run, async."""
+class AsyncCallbackManagerForLLMRun(_LLMEvents, AsyncParentRunManager):
+    """A model's run, async; a model that calls another one passes it `get_child()`."""
 
 
 class CallbackManagerForChainRun(_ChainEvents, ParentRunManager):
@@ -213,7 +251,7 @@ def _sync_manager(manager: BaseRunManager) -> object:
             break
     else:
         cls = ParentRunManager if isinstance(manager, AsyncParentRunManager) else RunManager
-    return cls(
+    sync_manager = cls(
         run_id=manager.run_id,
         handlers=manager.handlers,
         inheritable_handlers=manager.inheritable_handlers,
@@ -223,6 +261,9 @@ def _sync_manager(manager: BaseRunManager) -> object:
         metadata=manager.metadata,
         inheritable_metadata=manager.inheritable_metadata,
     )
+    if isinstance(sync_manager, _LLMEvents):
+        sync_manager.tokens = getattr(manager, "tokens", None)
+    return sync_manager
 
 
 class _Manager(BaseCallbackManager):

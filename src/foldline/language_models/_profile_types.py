@@ -66,6 +66,8 @@ class ModelProfile(TypedDict, total=False):
     # Not in LangChain's profiles
     structured_output_with_tools: bool
     """Whether a native schema and tools can be in one request."""
+    structured_output_closed: bool
+    """Whether a native schema may have no objects with free keys (`dict[str, float]`)."""
     json_mode: bool
     parallel_tool_calls: bool
     tool_name_pattern: str

@@ -2,7 +2,7 @@
 
 A template is checked when it is compiled, and compiled again whenever its text has changed, so that no way of setting
 it (constructor, copy, assignment) bypasses the check. Values are inserted literally and once: a prompt is not HTML, so
-mustache does not escape.
+mustache does not escape. A message is inserted as its text (`_message_text`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from foldline.exceptions import UsageError
 from foldline.prompts._jinja import compile_jinja
+from foldline.prompts._message_text import with_texts
 from foldline.utils.formatting import PARSER, compile_template
 from foldline.utils.mustache import compile_mustache
 
@@ -54,11 +55,16 @@ def _plain(template: str) -> Plain | None:
     return pattern, itemgetter(*names)
 
 
+def _fill_with_texts(fill: Callable[[Values], str]) -> Callable[[Values], str]:
+    return lambda values: fill(with_texts(values))
+
+
 def compile_prompt(template: str, kind: str) -> Program:
     """Return a compiled template; raise if it uses more than plain names of its values."""
     if kind == "f-string":
         plain = compile_template(template)
-        return Program(template, kind, plain.variables, plain.format, _plain(template))
+        fill = _fill_with_texts(plain.format)
+        return Program(template, kind, plain.variables, fill, _plain(template))
     if not isinstance(template, str):
         raise UsageError(f"a template is text, not {type(template).__name__}")
     if kind == "mustache":
@@ -67,10 +73,10 @@ def compile_prompt(template: str, kind: str) -> Program:
         def fill_mustache(values: Values) -> str:
             return mustache.format(values, escape=False)
 
-        return Program(template, kind, mustache.variables, fill_mustache)
+        return Program(template, kind, mustache.variables, _fill_with_texts(fill_mustache))
     if kind == "jinja2":
-        variables, fill = compile_jinja(template)
-        return Program(template, kind, variables, fill)
+        variables, fill_jinja = compile_jinja(template)
+        return Program(template, kind, variables, _fill_with_texts(fill_jinja))
     raise UsageError(
         f"Unsupported template format: {kind}. Write 'f-string', 'mustache' or 'jinja2'"
     )

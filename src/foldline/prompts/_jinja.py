@@ -21,10 +21,12 @@ from foldline.prompts._jinja_limits import (
     limit_tree,
     spend_value,
 )
+from foldline.prompts._message_text import MessageText, Transcript
 from foldline.utils.formatting import TemplateError
 
 __all__ = ["compile_jinja"]
 
+READABLE_TYPES = (dict, list, tuple, str, MessageText, Transcript)
 Fill = Callable[[Mapping[str, object]], str]
 
 
@@ -86,7 +88,7 @@ def _environment() -> Any:  # noqa: ANN401  an environment of jinja2, an extra
         def getitem(self, obj: object, argument: object) -> object:
             if isinstance(obj, loop) and isinstance(argument, str) and argument[:1] != "_":
                 return getattr(obj, argument, self.undefined(name=argument))
-            if type(obj) not in (dict, list, tuple, str):
+            if type(obj) not in READABLE_TYPES:
                 raise JinjaSecurityError(
                     f"a jinja2 template may read plain dicts and lists, not {argument!r} of "
                     f"{type(obj).__name__}: pass the value itself"

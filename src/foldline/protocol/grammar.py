@@ -88,13 +88,20 @@ class GrammarChecker:
 
     __repr__ = short_repr
 
-    def __init__(self) -> None:
+    def __init__(self, earlier: Iterable[MessageLike] = ()) -> None:
+        """Begin a stream; `earlier` are the messages of its request, whose server tools it may answer (V19)."""
         self.violations: list[Violation] = []
+        self._earlier_calls = frozenset(
+            str(block.get("id"))
+            for message in earlier
+            for block in message.content_blocks
+            if _is_server_call(block)
+        )
         self._position = -1
         self._end: str | None = None
         self._started = False
         self._blocks: list[_CheckedBlock] = []
-        self._server_calls: set[str] = set()
+        self._server_calls: set[str] = set(self._earlier_calls)
 
     def feed(self, event: Event | Mapping[str, Any]) -> list[Violation]:
         """Check one event; return its violations."""
@@ -149,7 +156,7 @@ class GrammarChecker:
     def _on_reset(self, event: Mapping[str, Any]) -> None:
         self._started = False
         self._blocks = []
-        self._server_calls = set()
+        self._server_calls = set(self._earlier_calls)
 
     def _on_start(self, event: Mapping[str, Any]) -> None:
         index, content = event["index"], event["content"]
@@ -252,14 +259,15 @@ class GrammarChecker:
                 )
 
     def _check_server(self, content: Mapping[str, Any]) -> None:
-        extras = content.get("extras")
-        is_server = isinstance(extras, dict) and extras.get("server") is True
-        if content["type"] == "server_tool_call" or is_server:
+        if _is_server_call(content):
             self._server_calls.add(str(content.get("id")))
         elif content["type"] == "server_tool_result":
             call_id = str(content["tool_call_id"])
             if call_id not in self._server_calls:
-                self._report("V19", f"a server_tool_result for {call_id!r}, which was not called")
+                self._report(
+                    "V19",
+                    f"a server_tool_result for {call_id!r}, which was called neither here nor earlier",
+                )
 
     def _on_message_finish(self, event: Mapping[str, Any]) -> None:
         self._end = "message-finish"
@@ -305,10 +313,16 @@ COMPARED: Final = (
 
 
 def check(
-    events: Iterable[Event | Mapping[str, Any]], message: MessageLike | None = None
+    events: Iterable[Event | Mapping[str, Any]],
+    message: MessageLike | None = None,
+    *,
+    earlier: Iterable[MessageLike] = (),
 ) -> list[Violation]:
-    """Return all violations of a stream, and of the message assembled from it if one is passed."""
-    checker = GrammarChecker()
+    """Return all violations of a stream, and of the message assembled from it if one is passed.
+
+    `earlier` are the messages of the request: a continued turn holds the results of server tools called in them.
+    """
+    checker = GrammarChecker(earlier)
     stream = list(events)
     for event in stream:
         checker.feed(event)
@@ -319,10 +333,13 @@ def check(
 
 
 def assert_valid_event_stream(
-    events: Iterable[Event | Mapping[str, Any]], message: MessageLike | None = None
+    events: Iterable[Event | Mapping[str, Any]],
+    message: MessageLike | None = None,
+    *,
+    earlier: Iterable[MessageLike] = (),
 ) -> None:
-    """Raise `MalformedStreamError`, with the number of the rule, if a stream breaks the grammar."""
-    violations = check(events, message)
+    """Raise `MalformedStreamError`, with the number of the rule, if a stream breaks the grammar; see `check`."""
+    violations = check(events, message, earlier=earlier)
     if violations:
         more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
         raise MalformedStreamError(f"{violations[0]}{more}", code=violations[0].rule)
@@ -381,6 +398,12 @@ def _args_fit(block: _CheckedBlock, content: Mapping[str, Any]) -> bool:
     if content["type"] == "invalid_tool_call":
         return (content.get("args") or "") == text
     return is_same_json(parse_tool_args(text), content.get("args"))
+
+
+def _is_server_call(block: Mapping[str, Any]) -> bool:
+    extras = block.get("extras")
+    is_server = isinstance(extras, dict) and extras.get("server") is True
+    return block.get("type") == "server_tool_call" or is_server
 
 
 def _is_index(index: object) -> bool:

@@ -18,7 +18,7 @@ from foldline.messages import (
     ToolMessage,
 )
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
-from foldline.providers._wire import TYPES_WITHOUT_CALLS
+from foldline.providers._wire import answered_ids
 
 __all__ = ["TurnEncoder"]
 
@@ -63,11 +63,7 @@ class TurnEncoder:
         """Return the system prompt and the turns, each with a list of blocks."""
         system: list[Block] = []
         turns: list[Block] = []
-        self._answered = {
-            message.tool_call_id
-            for message in messages
-            if type(message) not in TYPES_WITHOUT_CALLS and isinstance(message, ToolMessage)
-        }
+        self._answered = answered_ids(messages)
         for message in messages:
             if not turns and isinstance(message, SystemMessage):
                 system += self._encode_user(message)

@@ -1,4 +1,4 @@
-"""The parts of wire formats that all vendors share: the decoder protocol, error bodies, Retry-After, JSON bodies.
+"""The parts of wire formats that all vendors share: the decoder protocol, error bodies, JSON bodies, histories.
 
 Pure: no I/O, and nothing specific to a vendor.
 """
@@ -9,7 +9,7 @@ import json
 import json.encoder
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
@@ -18,7 +18,9 @@ from foldline.exceptions import (
     ContextOverflowError,
     FoldlineError,
     MalformedStreamError,
+    ModelAPIError,
     ModelError,
+    ModelRateLimitError,
     UsageError,
     status_error_class,
 )
@@ -35,7 +37,8 @@ __all__ = [
     "Failure",
     "Malformed",
     "WireDecoder",
-    "check_tool_results",
+    "answered_ids",
+    "check_messages",
     "digest",
     "dump_body",
     "dump_text",
@@ -66,6 +69,8 @@ REQUEST_ID_HEADERS: Final = (
     "x-amzn-requestid",
     "cf-ray",
 )
+CALLER_FAULTS: Final = frozenset({400, 401, 402, 403, 404, 413, 422})
+"""Statuses that the same request gets again."""
 CONTEXT_OVERFLOW: Final = (  # compiled when an error is read
     r"(?i)maximum context length|context[ _](?:length|window|size)|too many (?:input )?tokens"
     r"|prompt is too long|exceeds? (?:the )?(?:available |maximum )?(?:context|number of tokens)|input is too long"
@@ -170,11 +175,14 @@ def is_error_body(data: object) -> bool:
 
 
 def error_class(failure: Failure, status: int | None, table: ErrorTable) -> type[ModelError] | None:
-    """Return the class of an error: by the vendor's code, its type, its message, then the HTTP status."""
-    for word in (failure.code, failure.kind):
-        if word and word in table:
-            return table[word]
+    """Return the class of an error: by the vendor's code, its type, its message, then the HTTP status.
+
+    A word that contradicts the status is passed over: gateways call every failure a `server_error`.
+    """
     status = status or failure.status
+    for word in (failure.code, failure.kind):
+        if word and word in table and not _contradicts(table[word], status):
+            return table[word]
     if (
         status in (400, 413, 422)
         and failure.message
@@ -182,6 +190,13 @@ def error_class(failure: Failure, status: int | None, table: ErrorTable) -> type
     ):
         return ContextOverflowError
     return status_error_class(status) if status else None
+
+
+def _contradicts(cls: type[ModelError], status: int | None) -> bool:
+    """Whether a class is of the server's faults, and the status of the caller's, which no retry mends (F-H04)."""
+    if status == 429:
+        return cls is ModelAPIError
+    return status in CALLER_FAULTS and cls.is_retryable and cls is not ModelRateLimitError
 
 
 def request_id(headers: Mapping[str, str]) -> str | None:
@@ -324,30 +339,83 @@ def plain_id(id: str, refused: re.Pattern[str], max_length: int = 64) -> str:
     )
 
 
-# -- results of calls in a history
+# -- what a history must fulfil before it is sent
 
 CALLS: Final = ("tool_call", "invalid_tool_call")
+RESULT_KEYS: Final = ("tool_use_id", "toolUseId", "tool_call_id", "call_id")
+"""The id of the call, in a result that is a block in a provider's own format."""
 TYPES_WITHOUT_CALLS: Final = frozenset({HumanMessage, SystemMessage})
 """Checked first by exact type: `isinstance` with a Pydantic class is slow."""
 
 
-def check_tool_results(messages: list[BaseMessage]) -> None:
-    """Raise on a tool result whose call is not in the history; providers' own errors are less clear (F-U09)."""
+def check_messages(messages: list[BaseMessage]) -> None:
+    """Raise on an empty history, on a result without its call and on a call without its result (F-U09)."""
+    if not messages:
+        raise UsageError(
+            "there is no message to send: pass text, or a list with at least one message "
+            '([HumanMessage("…")])'
+        )
     call_ids: set[str] = set()
+    unanswered: dict[str, tuple[int, str]] = {}
+    """Id -> the place of the message that makes the call, and the tool's name."""
     for place, message in enumerate(messages):
         if type(message) in TYPES_WITHOUT_CALLS:
             continue
         if isinstance(message, AIMessage):
-            calls = [*message.tool_calls, *message.invalid_tool_calls]
-            call_ids |= {str(call["id"]) for call in calls if call.get("id")}
-        elif isinstance(message, ToolMessage) and message.tool_call_id not in call_ids:
-            call_ids |= _calls_in_blocks(messages[:place])
-            if message.tool_call_id in call_ids:
-                continue
-            raise UsageError(
-                f"messages[{place}] is the result of the call {message.tool_call_id!r}, but no message before it "
-                "makes that call: send the AIMessage with the call too (trim_messages keeps pairs together)"
-            )
+            for call in message.tool_calls:
+                if id := call.get("id"):
+                    call_ids.add(str(id))
+                    unanswered[str(id)] = (place, call["name"])
+            call_ids |= {str(call["id"]) for call in message.invalid_tool_calls if call.get("id")}
+        elif isinstance(message, ToolMessage):
+            unanswered.pop(message.tool_call_id, None)
+            if message.tool_call_id not in call_ids:
+                call_ids |= _calls_in_blocks(messages[:place])
+                _check_call(message, place, call_ids)
+    if unanswered:
+        _check_answered(messages, unanswered)
+
+
+def answered_ids(messages: Iterable[BaseMessage]) -> set[str]:
+    """Return the ids of the calls that have a result. A call that did not parse is sent only if it has one."""
+    return {
+        message.tool_call_id
+        for message in messages
+        if type(message) not in TYPES_WITHOUT_CALLS and isinstance(message, ToolMessage)
+    }
+
+
+def _check_call(message: ToolMessage, place: int, call_ids: set[str]) -> None:
+    if message.tool_call_id not in call_ids:
+        raise UsageError(
+            f"messages[{place}] is the result of the call {message.tool_call_id!r}, but no message before it "
+            "makes that call: send the AIMessage with the call too (trim_messages keeps pairs together)"
+        )
+
+
+def _check_answered(messages: list[BaseMessage], unanswered: dict[str, tuple[int, str]]) -> None:
+    first = min(place for place, _ in unanswered.values())
+    in_blocks = set(_results_in_blocks(messages[first + 1 :]))
+    missing = {id: entry for id, entry in unanswered.items() if id not in in_blocks}
+    if not missing:
+        return
+    id, (place, name) = next(iter(missing.items()))
+    others = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+    raise UsageError(
+        f"messages[{place}] calls the tool {name!r} (call {id!r}){others}, but no message after it has the result: "
+        f"add ToolMessage(..., tool_call_id={id!r}) after it, or leave out the message with the call"
+    )
+
+
+def _results_in_blocks(messages: list[BaseMessage]) -> Iterator[str]:
+    """Yield the ids of results that messages have in their content, in a provider's own format."""
+    for message in messages:
+        yield str(message.additional_kwargs.get("tool_call_id") or "")
+        for block in message.content if isinstance(message.content, list) else ():
+            if isinstance(block, dict):
+                inner = block.get("toolResult")
+                fields = {**block, **inner} if isinstance(inner, dict) else block
+                yield from (str(fields[key]) for key in RESULT_KEYS if fields.get(key))
 
 
 def _calls_in_blocks(messages: list[BaseMessage]) -> set[str]:

@@ -24,7 +24,7 @@ from foldline.utils._signature_schema import (
     schema_of_type,
 )
 from foldline.utils.docstrings import parse_docstring
-from foldline.utils.json_schema import inline_refs, remove_titles, strict_schema
+from foldline.utils.json_schema import check_closable, inline_refs, remove_titles, strict_schema
 from foldline.utils.pydantic import is_pydantic_v1_subclass, v1_schema
 
 __all__ = [
@@ -74,7 +74,8 @@ def convert_to_openai_function(
 ) -> Described:
     """Describe a function in OpenAI's form: name, description, parameters.
 
-    `strict=True` also closes every object and requires every property; `strict=False` says so.
+    `strict=True` also closes every object and requires every property, and raises `UsageError` for a schema that
+    cannot be closed, such as a dict with free keys; `strict=False` says so.
     """
     described = _described(function)
     if strict is None:
@@ -84,6 +85,7 @@ def convert_to_openai_function(
             f"{described.get('name')!r} says strict={described['strict']}, and strict={strict} was asked for"
         )
     if strict and isinstance(described.get("parameters"), dict):
+        check_closable(described["parameters"], described.get("name"))
         described["parameters"] = strict_schema(described["parameters"], optional_as_nullable=False)
     return {**described, "strict": strict}
 

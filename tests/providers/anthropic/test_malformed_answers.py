@@ -157,7 +157,6 @@ def test_thinking_leaves_the_limit_of_the_model_alone(effort):
     assert body["thinking"]["budget_tokens"] < body["max_tokens"]
 
 
-def test_a_map_is_told_in_the_description():
-    encoded_schema = encode_schema({"type": "object", "additionalProperties": {"type": "integer"}})
-    assert encoded_schema["additionalProperties"] is False
-    assert "integer" in encoded_schema["description"]
+def test_what_is_not_enforced_stands_in_the_description():
+    encoded_schema = encode_schema({"type": "string", "pattern": "[0-9]+"})
+    assert encoded_schema == {"type": "string", "description": "{pattern: [0-9]+}"}

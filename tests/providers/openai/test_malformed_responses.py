@@ -12,7 +12,7 @@ from foldline.caches import InMemoryCache
 from foldline.exceptions import MalformedStreamError, ModelError, StructuredOutputError
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.protocol.grammar import assert_valid_event_stream
-from foldline.providers._wire import check_tool_results
+from foldline.providers._wire import check_messages
 from foldline.providers.openai import AzureChatOpenAI, ChatOpenAI
 from foldline.providers.openai.decode import ResponsesDecoder
 from tests.providers import recordings
@@ -515,7 +515,7 @@ def test_what_a_shell_said_of_each_command_goes_back_as_it_was_listed() -> None:
 def test_F_U09_a_call_in_a_providers_own_words_may_be_named_by_its_id() -> None:
     answer = decode({"type": "mcp_approval_request", "id": "mcpr_1", "name": "f"})
 
-    check_tool_results([answer, ToolMessage("yes", tool_call_id="mcpr_1")])
+    check_messages([answer, ToolMessage("yes", tool_call_id="mcpr_1")])
 
 
 @pytest.mark.parametrize("writer", ["openai", "azure", "azure_openai"])

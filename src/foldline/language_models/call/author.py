@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from foldline._run import Run
+from foldline.callbacks.manager import TokenState
 from foldline.exceptions import EmptyStreamError, ModelError, UsageError
 from foldline.language_models.call.batch import Batch, CompleteAnswer, chat_result
 from foldline.language_models.call.chunk_bridge import ChunkBridge
@@ -33,6 +34,7 @@ from foldline.outputs import ChatGenerationChunk, ChatResult
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder
 from foldline.protocol.writer import EventWriter
+from foldline.utils.author_arguments import passes_argument
 from foldline.utils.uuid import id_text, new_id
 
 __all__ = [
@@ -52,6 +54,7 @@ GENERATE = ("_generate", "_agenerate")
 STREAMING = ("_events", *NATIVE, *CHUNKS)
 PROCESS = ("process", "aprocess")
 RECORD_HOOKS = ("preprocess", "postprocess")
+ASYNC_HOOKS = frozenset({NATIVE[1], CHUNKS[1], GENERATE[1]})
 HOOKS = frozenset({*STREAMING, *GENERATE, *PROCESS, *RECORD_HOOKS, "_preprocess", "_postprocess"})
 BASES = frozenset(
     {
@@ -225,7 +228,8 @@ async def _buffered_events(model: CallModel, request: ChatRequest, run: Run) -> 
 
 
 async def _native_events(model: CallModel, hook: str, request: ChatRequest, run: Run) -> Source:
-    events = getattr(model, hook)(request.messages, **_arguments(request))
+    arguments = _arguments(model, hook, request, run)
+    events = getattr(model, hook)(request.messages, **arguments)
     if run.io.blocking and isinstance(events, Generator):
         with closing(events):  # two layers less than `adapt` for the plain case
             for event in events:
@@ -239,7 +243,8 @@ async def _native_events(model: CallModel, hook: str, request: ChatRequest, run:
 async def _chunk_events(model: CallModel, hook: str, request: ChatRequest, run: Run) -> Source:
     writer = EventWriter(usage_mode=model._usage_mode)
     bridge = ChunkBridge(writer)
-    chunks = getattr(model, hook)(request.messages, **_arguments(request))
+    arguments = _arguments(model, hook, request, run)
+    chunks = getattr(model, hook)(request.messages, **arguments)
     try:
         if run.io.blocking and isinstance(chunks, Generator):
             with closing(chunks):
@@ -274,33 +279,51 @@ async def generate_answer(model: CallModel, request: ChatRequest, run: Run) -> C
     """Call `_generate` or `_agenerate`; every message of the result has an id."""
     is_sync = run.io.blocking
     hook = author_hooks(type(model)).generate[not is_sync] or "_generate"
-    manager, method = run.run_manager("llm"), getattr(model, hook)
+    tokens = TokenState()
+    method, arguments = getattr(model, hook), _arguments(model, hook, request, run, tokens)
     result: Any
     if is_sync:
-        result = method(request.messages, stop=request.stop, run_manager=manager, **request.options)
+        result = method(request.messages, **arguments)
         if hook == "_agenerate":
             result = await run.io.settle(result)
     else:
-        result = await run.io.call(
-            method, request.messages, stop=request.stop, run_manager=manager, **request.options
-        )
+        result = await run.io.call(method, request.messages, **arguments)
     if (
         type(result) is not ChatResult and not isinstance(result, ChatResult)
     ) or not result.generations:
         raise ModelError(
             f"{type(model).__name__}.{hook} returned no generation, but {result!r:.80}"
         )
+    shared = _shared_metadata(result)
     for index, generation in enumerate(result.generations):
         message = generation.message
         if message.id is None:
             _set_id(message, f"{run_message_id(run)}-{index}")
-        if generation.generation_info:  # for what the message itself lacks (T64)
-            message.response_metadata = {**generation.generation_info, **message.response_metadata}
-    return CompleteAnswer(result)
+        metadata = {**shared, **(generation.generation_info or {})}
+        if metadata:  # for what the message itself lacks (T64)
+            message.response_metadata = {**metadata, **message.response_metadata}
+    return CompleteAnswer(result, has_tokens=tokens.has_tokens)
 
 
-def _arguments(request: ChatRequest) -> dict[str, Any]:
-    return {"stop": request.stop, **request.options}
+def _shared_metadata(result: ChatResult) -> dict[str, Any]:
+    """Return what a result says of every message: the model's name; the bill only if it is of one message."""
+    output = result.llm_output or {}
+    if len(result.generations) == 1:
+        return output
+    return {key: value for key, value in output.items() if key != "token_usage"}
+
+
+def _arguments(
+    model: CallModel, hook: str, request: ChatRequest, run: Run, tokens: TokenState | None = None
+) -> dict[str, Any]:
+    """Return the arguments of an author's method; the run manager is of the method's mode, if it takes one."""
+    arguments: dict[str, Any] = {"stop": request.stop, **request.options}
+    if passes_argument(type(model), hook, "run_manager"):
+        manager: Any = run.run_manager("llm", is_async=hook in ASYNC_HOOKS)
+        if run.manager is not None:
+            manager.tokens = tokens or TokenState(is_ignored=request.emits_tokens)
+        arguments["run_manager"] = manager
+    return arguments
 
 
 def _set_id(message: BaseMessage, id: str) -> None:

@@ -26,10 +26,12 @@ class CompleteAnswer(Sequence[Event]):
     The message itself is what `invoke` returns, so an author's message class and further generations are preserved.
     """
 
-    __slots__ = ("_events", "result")
+    __slots__ = ("_events", "has_tokens", "result")
 
-    def __init__(self, result: ChatResult) -> None:
+    def __init__(self, result: ChatResult, *, has_tokens: bool = False) -> None:
         self.result: ChatResult = result
+        self.has_tokens: bool = has_tokens
+        """Whether the author has dispatched the tokens of the answer: handlers get them once."""
         self._events: list[Event] | None = None
 
     @property
@@ -74,7 +76,8 @@ class CompleteAnswer(Sequence[Event]):
             for generation, message in pairs
         ]
         return CompleteAnswer(
-            ChatResult(generations=new_generations, llm_output=self.result.llm_output)
+            ChatResult(generations=new_generations, llm_output=self.result.llm_output),
+            has_tokens=self.has_tokens,
         )
 
 

@@ -205,13 +205,13 @@ class ChatCall:
             listeners.choose_events(stream=request.stream, generates=hooks.generates)
             if (waiting := listeners.dispatch_start(request, structured)) is not None:
                 await waiting
-        request.note = self._note
+        self._attach(request)
         if hooks.preprocesses:
             request = await model._preprocess(request, run)
-            request.note = self._note
+            self._attach(request)
         if hooks.record_preprocesses:
             request = await call_preprocess(model, request, run)
-            request.note = self._note
+            self._attach(request)
         self.policies = policies_for(self, request)
         return await self._apply_before(request) if self.policies else request
 
@@ -220,7 +220,7 @@ class ChatCall:
         try:
             for policy in self.policies:
                 policy_request = await policy.before(policy_request)
-                policy_request.note = self._note
+                self._attach(policy_request)
         except Exception as error:  # noqa: BLE001  raised again unless a hook answers
             outcome = await self.rescue(policy_request, error)
             if isinstance(outcome, Exception):
@@ -317,6 +317,12 @@ class ChatCall:
                 outcome.__cause__ = error
                 error = outcome
         return error
+
+    def _attach(self, request: ChatRequest) -> None:
+        """Give a request what its source needs of the call; hooks and policies may have made a new one."""
+        request.note = self._note
+        listeners = self._event_listeners
+        request.emits_tokens = listeners is not None and listeners.tells_tokens
 
     def _note(self, **parts: Any) -> None:
         """Record what a source that broke off knew of its answer."""

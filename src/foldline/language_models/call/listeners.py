@@ -8,7 +8,7 @@ from typing import Any, cast
 from foldline._run import Manager, Run
 from foldline.callbacks.base import BaseCallbackHandler, Metadata
 from foldline.callbacks.dispatch import direct_hooks, hook_failed, listening, settled
-from foldline.language_models.call.batch import Batch
+from foldline.language_models.call.batch import Batch, CompleteAnswer
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.structured_format import StructuredFormat, describe_format
@@ -122,7 +122,7 @@ class CallListeners:
             self._is_first = False
             if self._view is not None and not self.tells_events:
                 self._direct = _DirectTokens.of(self._run, self._view)
-        direct = self._direct
+        direct = None if type(batch) is CompleteAnswer and batch.has_tokens else self._direct
         if direct is None or (chunks := direct.dispatch_chunks(batch)) is None:
             return self._dispatch_batch(batch)
         self.chunks = chunks
@@ -134,6 +134,8 @@ class CallListeners:
             for event in batch:
                 await run.dispatch("on_stream_event", event)
         self.chunks = [] if view is None else view.show(batch)
+        if type(batch) is CompleteAnswer and batch.has_tokens:
+            return
         for chunk in self.chunks:
             await run.dispatch(TOKEN, str(chunk.text), chunk=ChatGenerationChunk._trusted(chunk))
 

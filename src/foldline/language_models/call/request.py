@@ -74,6 +74,9 @@ class ChatRequest:
     note: Callable[..., None] = field(default=_nothing, compare=False, repr=False)
     """Called by a source that breaks, with the `usage` and `metadata` it had received: for the partial message."""
 
+    emits_tokens: bool = field(default=False, compare=False, repr=False)
+    """Whether handlers get each token that is yielded: an author's own `on_llm_new_token` is then ignored."""
+
     def replace(self, **changes: Any) -> ChatRequest:
         """Return a copy with some fields changed."""
         return replace(self, **changes)

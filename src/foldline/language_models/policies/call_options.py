@@ -222,7 +222,10 @@ def supported_options(
     model_label: str,
     on_unsupported: Literal["warn", "raise"],
 ) -> CallOptions:
-    """Drop options that the model does not support, each with a warning; or raise."""
+    """Drop options that the model does not support, each with a warning; or raise.
+
+    Tools are sent in any case, with the warning: without them an agent would answer as if it had none (AH9).
+    """
     unsupported_keys = sorted(
         key for key in unsupported & options.keys() if options[key] is not None
     )
@@ -231,5 +234,14 @@ def supported_options(
     message = f"{model_label} does not take {', '.join(unsupported_keys)}"
     if on_unsupported == "raise":
         raise UsageError(f"{message}: leave it out, or use another model")
-    warnings.warn(f"{message}: left out of the request", UserWarning, stacklevel=2)
-    return {key: value for key, value in options.items() if key not in unsupported_keys}
+    left_out = [key for key in unsupported_keys if key != "tools"]
+    if left_out:
+        text = f"{model_label} does not take {', '.join(left_out)}: left out of the request"
+        warnings.warn(text, UserWarning, stacklevel=2)
+    if "tools" in unsupported_keys:
+        text = (
+            f"{model_label} does not take tools, says its profile: they are sent all the same; "
+            'if the profile is wrong, pass profile={"tool_calling": True}'
+        )
+        warnings.warn(text, UserWarning, stacklevel=2)
+    return {key: value for key, value in options.items() if key not in left_out}

@@ -29,10 +29,23 @@ from foldline.utils._json_repair import GUESSES
 from foldline.utils._signature_schema import is_typed_dict
 from foldline.utils.function_calling import convert_to_json_schema, is_server_tool
 from foldline.utils.json import JsonError, parse_strict, repair_json
-from foldline.utils.json_schema import strict_schema, validate
+from foldline.utils.json_schema import (
+    check_closable,
+    open_objects,
+    open_parts,
+    strict_schema,
+    validate,
+)
 from foldline.utils.pydantic import is_pydantic_v1_subclass, v1_schema
 
-__all__ = ["Answer", "Method", "OutputSchema", "StructuredCheck", "structured_options"]
+__all__ = [
+    "Answer",
+    "Method",
+    "OutputSchema",
+    "StructuredCheck",
+    "is_native_schema",
+    "structured_options",
+]
 
 Method = Literal["json_schema", "tool", "json_mode"]
 METHODS: dict[str, str] = {
@@ -90,7 +103,7 @@ class OutputSchema:
         }
         if strict is not None:
             function["strict"] = strict
-            function["parameters"] = strict_schema(parameters) if strict else parameters
+            function["parameters"] = self._strict_form(parameters) if strict else parameters
         return {"type": "function", "function": function}
 
     def response_format(self, *, strict: bool | None) -> dict[str, Any]:
@@ -99,10 +112,14 @@ class OutputSchema:
         if self.description:
             json_schema["description"] = self.description
         schema = {key: value for key, value in self.json_schema.items() if key != "title"}
-        json_schema["schema"] = without_defaults(strict_schema(schema)) if strict else schema
+        json_schema["schema"] = without_defaults(self._strict_form(schema)) if strict else schema
         if strict is not None:
             json_schema["strict"] = strict
         return {"type": "json_schema", "json_schema": json_schema}
+
+    def _strict_form(self, schema: dict[str, Any]) -> dict[str, Any]:
+        check_closable(schema, self.name)
+        return strict_schema(schema)
 
     def read(self, value: object) -> Answer:
         """Validate a JSON value and build the object."""
@@ -339,8 +356,10 @@ def _refusal(message: AIMessage) -> str:
     return " ".join(filter(None, words))
 
 
-def choose_method(method: str, profile: ModelProfile | None, *, has_tools: bool) -> Method:
-    """Return the method to use: as set, or by the model's profile."""
+def choose_method(
+    method: str, profile: ModelProfile | None, schema: object, *, has_tools: bool
+) -> Method:
+    """Return the method to use: as set, or by the model's profile and the schema."""
     if method not in METHODS:
         raise UsageError(
             f'method={method!r}: "auto", "json_schema", "tool" (or "function_calling") or "json_mode"'
@@ -349,13 +368,22 @@ def choose_method(method: str, profile: ModelProfile | None, *, has_tools: bool)
     if chosen != "auto":
         return chosen  # type: ignore[return-value]
     profile = profile or {}
-    if profile.get("structured_output") and (
-        not has_tools or profile.get("structured_output_with_tools", True)
-    ):
+    if is_native_schema(profile, schema, has_tools=has_tools):
         return "json_schema"
     if profile.get("tool_calling", True):
         return "tool"
     return "json_mode" if not has_tools else "tool"
+
+
+def is_native_schema(profile: Mapping[str, Any], schema: object, *, has_tools: bool) -> bool:
+    """Return whether a model's native response format can describe a schema, in a request with these tools."""
+    if not profile.get("structured_output"):
+        return False
+    if has_tools and not profile.get("structured_output_with_tools", True):
+        return False
+    if not profile.get("structured_output_closed"):
+        return True
+    return next(open_objects(_json_schema(schema)), None) is None
 
 
 def without_defaults(node: object) -> object:
@@ -378,25 +406,7 @@ def _can_be_strict(schema: object) -> bool:
     """Return whether a class describes closed objects only, as a strict schema must."""
     if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
         return False
-    json_schema = schema.model_json_schema()
-    return all(_is_closable(node) for node in (json_schema, *json_schema.get("$defs", {}).values()))
-
-
-def _is_closable(node: dict[str, Any]) -> bool:
-    """Return whether a schema has no open object and no value of any type; references count as closed."""
-    if node.keys() & {"$ref", "enum", "const"}:
-        return True
-    branches = [*node.get("anyOf", ()), *node.get("allOf", ()), *node.get("oneOf", ())]
-    if branches:
-        return all(_is_closable(branch) for branch in branches)
-    kind = node.get("type")
-    if kind == "object":
-        properties = node.get("properties") or {}
-        is_closed = bool(properties) and node.get("additionalProperties", False) is False
-        return is_closed and all(_is_closable(value) for value in properties.values())
-    if kind == "array":
-        return isinstance(node.get("items"), dict) and _is_closable(node["items"])
-    return kind is not None
+    return next(open_parts(schema.model_json_schema()), None) is None
 
 
 def structured_options(
@@ -427,7 +437,7 @@ def structured_options(
     if max_retries < 0:
         raise UsageError(f"max_retries={max_retries}: a number from 0")
     tool_descriptions = tools_of(tools or (), strict=strict)
-    chosen = choose_method(method, profile, has_tools=bool(tool_descriptions))
+    chosen = choose_method(method, profile, schema, has_tools=bool(tool_descriptions))
     if strict is None and prefers_strict and chosen == "json_schema" and _can_be_strict(schema):
         strict = True
     output_schema = OutputSchema(schema, strict=strict)

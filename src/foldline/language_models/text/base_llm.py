@@ -19,7 +19,12 @@ from foldline._config import Configs
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from foldline.callbacks.manager import (
+    AsyncCallbackManagerForLLMRun,
+    BaseRunManager,
+    CallbackManagerForLLMRun,
+    TokenState,
+)
 from foldline.exceptions import UsageError
 from foldline.language_models.base import BaseLanguageModel, Params
 from foldline.language_models.call.cache import CacheSlot, cache_in_force
@@ -33,6 +38,7 @@ from foldline.outputs import Generation, GenerationChunk, LLMResult, RunInfo
 from foldline.prompt_values import PromptValue
 from foldline.rate_limiters import BaseRateLimiter
 from foldline.runnables._trace import NOTHING, add_up, batch_inputs, batch_progress, runs_of
+from foldline.utils.author_arguments import passes_argument
 
 if TYPE_CHECKING:
     from foldline.utils.progress import ProgressOption
@@ -88,10 +94,11 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: object,
     ) -> LLMResult:
-        blocking = run_manager.get_sync() if run_manager is not None else None
+        if passes_argument(type(self), "_generate", "run_manager"):
+            kwargs["run_manager"] = run_manager.get_sync() if run_manager is not None else None
         return cast(
             "LLMResult",
-            await ASYNC.call(self._generate, prompts, stop=stop, run_manager=blocking, **kwargs),
+            await ASYNC.call(self._generate, prompts, stop=stop, **kwargs),
         )
 
     def _stream(
@@ -194,9 +201,12 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         options: Params,
         io: IO,
     ) -> LLMResult:
+        hook = "_generate" if io.blocking else "_agenerate"
+        if passes_argument(type(self), hook, "run_manager"):
+            options = {**options, "run_manager": manager}
         if io.blocking:
-            return self._generate(prompts, stop=stop, run_manager=manager, **options)
-        return await self._agenerate(prompts, stop=stop, run_manager=manager, **options)
+            return self._generate(prompts, stop=stop, **options)
+        return await self._agenerate(prompts, stop=stop, **options)
 
     def _counts_its_calls(self) -> bool:
         """Return whether each call of an author's method reserves its own share of limits and budgets."""
@@ -279,6 +289,8 @@ class BaseLLM(BaseLanguageModel[str], ABC):
             meter = meter_prompts(self, self.rate_limiter, [call.prompt], options, run.io)
         try:
             async with meter or nullcontext():
+                if passes_argument(type(self), hook, "run_manager"):
+                    options["run_manager"] = _stream_manager(call.run, hook)
                 chunks = run.io.adapt(getattr(self, hook)(call.prompt, stop=stop, **options))
                 if meter is not None:
                     chunks = bounded_source(chunks, run.io, meter.in_use)
@@ -409,6 +421,14 @@ class BaseLLM(BaseLanguageModel[str], ABC):
 
     def __str__(self) -> str:
         return f"{type(self).__name__}\nParams: {self._identifying_params}"
+
+
+def _stream_manager(run: Run, hook: str) -> BaseRunManager:
+    """Return the run manager for an author's stream, whose tokens are dispatched as they are yielded."""
+    manager: Any = run.run_manager("llm", is_async=hook == "_astream")
+    if run.manager is not None:
+        manager.tokens = TokenState(is_ignored=True)
+    return cast("BaseRunManager", manager)
 
 
 def _stream_hook(cls: type[BaseLLM], *, blocking: bool) -> str | None:

@@ -17,8 +17,9 @@ from foldline.providers._completions.host import Host
 from foldline.providers._completions.messages import MessageEncoder
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
 from foldline.providers._tool_memory import remember_tools
-from foldline.providers._wire import check_tool_results, merge_settings
+from foldline.providers._wire import check_messages, merge_settings
 from foldline.utils.function_calling import convert_to_json_schema, convert_to_openai_tool
+from foldline.utils.json_schema import open_parts
 
 __all__ = [
     "encode_completion",
@@ -53,9 +54,14 @@ def encode_completion(
     settings: Mapping[str, Any],
     providers: frozenset[str],
     policy: ForeignBlocks = "convert",
+    is_sent: bool = True,
 ) -> Body:
-    """Return the body of a request; options of the call override the model's `settings`."""
-    check_tool_results(request.messages)
+    """Return the body of a request; options of the call override the model's `settings`.
+
+    A part of a history that is only counted (`is_sent=False`) may lack calls and results.
+    """
+    if is_sent:
+        check_messages(request.messages)
     options = merge_settings(settings, request)
     encoder = MessageEncoder(host, providers, policy, request.notes)
     body: Body = {"model": options.pop("model", None), "messages": encoder.encode(request.messages)}
@@ -188,17 +194,22 @@ def schema_format(response_format: object, strict: bool | None) -> Body | None: 
             return {name: value for name, value in response_format.items() if name != "type"}
         if response_format.get("type") in ("text", "json_object", "grammar", "regex"):
             return None
-    is_model = isinstance(response_format, type) and issubclass(response_format, BaseModel)
-    schema = convert_to_json_schema(
-        response_format, strict=True if strict is None and is_model else strict
-    )
-    schema = dict(schema)
+    if strict is None:
+        strict = _can_be_strict(response_format)
+    schema = dict(convert_to_json_schema(response_format, strict=strict))
     name = str(schema.pop("title", None) or "answer")
     definition: Body = {"name": _plain_name(name), "schema": schema}
     if schema.get("description"):
         definition["description"] = schema.pop("description")
-    definition["strict"] = True if strict is None and is_model else bool(strict)
+    definition["strict"] = bool(strict)
     return definition
+
+
+def _can_be_strict(response_format: object) -> bool | None:
+    """Return True for a Pydantic model of closed objects; None: not strict, unless the caller sets it."""
+    if isinstance(response_format, type) and issubclass(response_format, BaseModel):
+        return next(open_parts(response_format.model_json_schema()), None) is None or None
+    return None
 
 
 def _plain_name(name: str) -> str:

@@ -24,7 +24,7 @@ from foldline.providers._foreign_messages import (
     note_title,
     plain_text,
 )
-from foldline.providers._wire import dump_text
+from foldline.providers._wire import answered_ids, dump_text
 
 __all__ = ["MessageEncoder"]
 
@@ -44,10 +44,13 @@ class MessageEncoder:
         self._providers = providers
         self._policy = policy
         self._notes = notes
+        self._answered: set[str] = set()
+        """Ids of the calls that have a result."""
 
     def encode(self, messages: Sequence[BaseMessage]) -> list[Body]:
         """Return the messages of the body."""
         encoded: list[Body] = []
+        self._answered = answered_ids(messages)
         media: list[Body] = []  # media of tool results: sent in a user message after all results
         for message in messages:
             is_human = type(message) is HumanMessage  # most messages, and fast to check
@@ -136,6 +139,8 @@ class MessageEncoder:
             match kind:
                 case "text":
                     texts.append(block["text"])
+                case "invalid_tool_call" if block.get("id") not in self._answered:
+                    add_note(self._notes, "a tool call that did not parse was left out")
                 case "tool_call" | "invalid_tool_call":
                     calls.append(self._call(block))
                 case "reasoning":

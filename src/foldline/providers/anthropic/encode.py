@@ -20,7 +20,7 @@ from foldline.language_models.policies.reasoning import apply_effort
 from foldline.language_models.profile import ModelProfile
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
 from foldline.providers._tool_memory import remember_tools
-from foldline.providers._wire import check_tool_results, merge_settings
+from foldline.providers._wire import check_messages, merge_settings
 from foldline.providers.anthropic.messages import MessageEncoder
 from foldline.providers.anthropic.schema import encode_schema
 from foldline.providers.anthropic.wire import (
@@ -36,6 +36,7 @@ from foldline.utils.function_calling import (
     convert_to_openai_tool,
     is_server_tool,
 )
+from foldline.utils.json_schema import USE_A_TOOL, check_objects
 
 __all__ = [
     "betas_of",
@@ -89,7 +90,7 @@ def encode_message(
     profile: ModelProfile | None = None,
 ) -> Body:
     """Return the body of a request; options of the call override the model's `settings`."""
-    check_tool_results(request.messages)
+    check_messages(request.messages)
     profile = profile or {}
     options = merge_settings(
         _accepted_settings(settings, profile, request.notes), request, EQUIVALENT_SETTINGS
@@ -202,7 +203,9 @@ def _add_output(body: Body, options: Body, notes: list[str]) -> None:
         notes.append("Anthropic has no JSON mode: only the prompt asks for JSON")
     if response_format is None or kind in ("text", "json_object"):
         return
-    output_format = {"type": "json_schema", "schema": encode_schema(_schema_of(response_format))}
+    schema = _schema_of(response_format)
+    check_objects(schema, schema.get("title"), "Anthropic's response format", USE_A_TOOL)
+    output_format = {"type": "json_schema", "schema": encode_schema(schema)}
     body["output_config"] = {**(body.get("output_config") or {}), "format": output_format}
 
 
@@ -291,6 +294,8 @@ def _tool(function: Mapping[str, Any], schema: Body, options: object, strict: bo
     is_strict = next(
         (value for value in (strict, function.get("strict"), requested) if value is not None), None
     )
+    if is_strict:
+        check_objects(schema, function["name"], "a strict tool", "leave out strict")
     encoded: Body = {"name": function["name"]}
     if function.get("description"):
         encoded["description"] = function["description"]

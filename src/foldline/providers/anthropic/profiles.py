@@ -54,7 +54,11 @@ BUDGETED: Final[Any] = {
     "reasoning_output": True,
     "reasoning": {"form": "budget", "minimum": 1024, "maximum": 60_000},
 }
-SCHEMA: Final[Any] = {"structured_output": True, "structured_output_with_tools": True}
+SCHEMA: Final[Any] = {
+    "structured_output": True,
+    "structured_output_with_tools": True,
+    "structured_output_closed": True,
+}
 ADAPTIVE: Final[Any] = {
     **SCHEMA,
     "reasoning_output": True,

@@ -54,8 +54,6 @@ def encode_schema(schema: Schema) -> Schema:
         encoded["minItems"] = unenforced.pop("minItems")
     encoded |= _nested(encoded)
     if "object" in kinds:
-        if encoded.get("additionalProperties"):
-            unenforced["additionalProperties"] = encoded["additionalProperties"]
         encoded["additionalProperties"] = False
         encoded.setdefault("properties", {})
     if unenforced:

@@ -18,7 +18,7 @@ from foldline.language_models.policies.prompt_caching import CacheConfig, with_c
 from foldline.language_models.policies.reasoning import AppliedEffort, apply_effort
 from foldline.language_models.profile import ModelProfile
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
-from foldline.providers._wire import check_tool_results, merge_settings
+from foldline.providers._wire import check_messages, merge_settings
 from foldline.providers.bedrock.messages import MessageEncoder, guard_last_turn
 from foldline.providers.bedrock.tools import (
     add_cache_points,
@@ -77,7 +77,7 @@ def encode_converse(
     profile: ModelProfile | None = None,
 ) -> Body:
     """Return the body of a request; options of the call override the model's `settings`."""
-    check_tool_results(request.messages)
+    check_messages(request.messages)
     profile = profile or {}
     options = merge_settings(_drop_unsupported(settings, profile, request.notes), request)
     tools, model_tools = encode_tools(

@@ -45,7 +45,11 @@ TOOLS: Final[Any] = {"tool_calling": True, "tool_choice": True}
 AUTO_TOOLS: Final[Any] = {"tool_calling": True, "tool_choice": False}
 NO_TOOLS: Final[Any] = {"tool_calling": False, "tool_choice": False}
 DOCUMENTS: Final[Any] = {"image_inputs": True, "pdf_inputs": True}
-SCHEMA: Final[Any] = {"structured_output": True, "structured_output_with_tools": True}
+SCHEMA: Final[Any] = {
+    "structured_output": True,
+    "structured_output_with_tools": True,
+    "structured_output_closed": True,
+}
 CLAUDE: Final[Any] = {
     **TOOLS,
     **DOCUMENTS,

@@ -17,6 +17,7 @@ from foldline.utils.function_calling import (
     convert_to_openai_tool,
     is_server_tool,
 )
+from foldline.utils.json_schema import USE_A_TOOL, check_objects
 
 __all__ = [
     "add_cache_points",
@@ -66,6 +67,8 @@ def _encode_tool(tool: object, strict: bool | None, notes: list[str]) -> Block: 
         function = openai_tool["function"]
         schema = {**EMPTY_SCHEMA, **(function.get("parameters") or {})}
     is_strict = function.get("strict") if strict is None else strict
+    if is_strict:
+        check_objects(schema, function["name"], "a strict tool", "leave out strict")
     spec: Block = {"name": function["name"]}
     if function.get("description"):
         spec["description"] = function["description"]
@@ -109,6 +112,7 @@ def encode_output_format(option: object, notes: list[str]) -> Block | None:
     if kind in ("text", "json_object"):
         return None
     name, description, schema = _read_schema(option)
+    check_objects(schema, name, "Bedrock's response format", USE_A_TOOL)
     definition: Block = {"schema": dump_text(close_objects(schema))}
     if name:
         definition["name"] = name

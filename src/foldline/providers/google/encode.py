@@ -16,7 +16,7 @@ from foldline.language_models.policies.reasoning import apply_effort
 from foldline.language_models.profile import ModelProfile
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
 from foldline.providers._tool_memory import remember_tools
-from foldline.providers._wire import check_tool_results, merge_settings
+from foldline.providers._wire import check_messages, merge_settings
 from foldline.providers.google.messages import MessageEncoder
 from foldline.providers.google.wire import BODY, GENERATION, SERVER_TOOLS, camel, camel_keys
 from foldline.utils.function_calling import convert_to_json_schema, convert_to_openai_tool
@@ -61,7 +61,7 @@ def encode_content(
     profile: ModelProfile | None = None,
 ) -> Body:
     """Return the body of a request; options of the call override the model's `settings`."""
-    check_tool_results(request.messages)
+    check_messages(request.messages)
     options, profile = merge_settings(settings, request, EQUIVALENT_SETTINGS), profile or {}
     encoder = MessageEncoder(
         providers,

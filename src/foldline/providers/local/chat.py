@@ -164,7 +164,7 @@ class ChatLlamaCpp(BaseChatModel):
         for event in decoder.end(marked=False):
             yield event
 
-    def _encode(self, request: ChatRequest) -> dict[str, Any]:
+    def _encode(self, request: ChatRequest, *, is_sent: bool = True) -> dict[str, Any]:
         settings = {
             name: getattr(self, name) for name in SENT_FIELDS if getattr(self, name) is not None
         }
@@ -181,6 +181,7 @@ class ChatLlamaCpp(BaseChatModel):
             settings={"model": self.model, **settings, **self.model_kwargs},
             providers=frozenset({"local"}),
             policy=self.foreign_blocks,
+            is_sent=is_sent,
         )
         body.pop("stream", None)
         return body
@@ -230,7 +231,7 @@ class ChatLlamaCpp(BaseChatModel):
         self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None
     ) -> dict[str, Any]:
         options = {"tools": list(tools)} if tools else {}
-        return self._encode(ChatRequest(list(messages), options=options))
+        return self._encode(ChatRequest(list(messages), options=options), is_sent=False)
 
     @classmethod
     def loadable_fields(cls) -> frozenset[str]:

@@ -11,7 +11,7 @@ from foldline.messages import AIMessage, BaseMessage
 from foldline.providers._completions.encode import encode_tool_choice, encode_tools, schema_format
 from foldline.providers._completions.host import Host
 from foldline.providers._foreign_messages import ForeignBlocks, add_note, is_own
-from foldline.providers._wire import check_tool_results, merge_settings
+from foldline.providers._wire import check_messages, merge_settings
 from foldline.providers.openai.input_items import ItemEncoder
 
 __all__ = ["encode_response"]
@@ -78,8 +78,9 @@ def encode_response(
     messages = request.messages
     if use_previous and not options.get("previous_response_id"):
         messages, options["previous_response_id"] = _since_last_response(messages, providers)
-    if not (options.get("previous_response_id") or options.get("conversation")):
-        check_tool_results(messages)
+    has_other_input = options.get("prompt") and not messages  # a prompt stored at OpenAI
+    if not (options.get("previous_response_id") or options.get("conversation") or has_other_input):
+        check_messages(messages)
     _check_options(options, request)
     body = {
         name: value

@@ -13,7 +13,7 @@ from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.openai import convert_to_openai_data_block, openai_role
 from foldline.protocol.blocks import BlockKind
 from foldline.providers._foreign_messages import ForeignBlocks, add_note, blocks_for, note_title
-from foldline.providers._wire import dump_text
+from foldline.providers._wire import answered_ids, dump_text
 from foldline.providers.openai.wire import INPUT_ITEMS, ITEM_OF_TOOL, OBJECT_ARGUMENTS, SERVER_TOOLS
 
 __all__ = ["ItemEncoder"]
@@ -33,10 +33,13 @@ class ItemEncoder:
         self._notes = notes
         self._custom_call_ids: set[str] = set()
         """Ids of calls of custom tools, whose results have another type."""
+        self._answered: set[str] = set()
+        """Ids of the calls that have a result."""
 
     def encode(self, messages: Sequence[BaseMessage]) -> list[Body]:
         """Return the input items."""
         items: list[Body] = []
+        self._answered = answered_ids(messages)
         for message in messages:
             if isinstance(message, AIMessage):
                 items += self._answer(message)
@@ -172,7 +175,10 @@ class ItemEncoder:
             item["content" if is_content else "summary"] = [part]
         return item
 
-    def _call(self, block: Block) -> Body:
+    def _call(self, block: Block) -> Body | None:
+        if block["type"] == "invalid_tool_call" and block.get("id") not in self._answered:
+            add_note(self._notes, "a tool call that did not parse was left out")
+            return None
         extras = dict(block.get("extras") or {})
         args, id = block.get("args"), str(block.get("id") or "")
         call_type, item_id = extras.pop("type", None), extras.pop("item_id", None)
