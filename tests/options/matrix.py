@@ -55,7 +55,7 @@ class Target:
     """Takes what was built; returns what was sent, where a row says "sent on"."""
 
 
-def options_of(thing: Any, *, without: Iterable[str] = ()) -> frozenset[str]:  # noqa: ANN401  a class or a function
+def options_of(thing: Any, *, without: Iterable[str] = ()) -> frozenset[str]:
     """Return the names of the options: the fields of a model, or the parameters of a function."""
     if inspect.isclass(thing) and issubclass(thing, BaseModel):
         names = set(thing.model_fields)
