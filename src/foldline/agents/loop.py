@@ -175,6 +175,15 @@ class Loop(RunLoop[AgentContext]):
         if jump not in JUMPS:
             raise UsageError(f"{node} jumps to {jump!r}: use one of {', '.join(JUMPS)}")
         setup = self.context.setup
+        if node in setup.hooks:
+            declared = setup.jumps[node]
+            if jump not in declared:
+                only = ", ".join(map(repr, sorted(declared)))
+                raise UsageError(
+                    f"{node} jumps to {jump!r} and declares {f'only {only}' if only else 'no jump'}: put "
+                    f"@hook_config(can_jump_to=[{jump!r}]) on the hook, or pass can_jump_to to its decorator"
+                )
+            self.context.bounds.step()  # a hook that always jumps would never end otherwise
         return {"tools": TOOLS, "model": setup.head, "end": setup.exit}[jump]
 
     def _attach_transcript(self, error: BaseException) -> None:
