@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
+from foldline._config import RunnableConfig
 from foldline._run import Run
 from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.limits import Bounds
@@ -76,7 +77,10 @@ class AgentContext(RunContext[Thread]):
         """Set the context for the code of a step; it must not be held across a `yield` to a caller."""
         parent = self.parent_for(node, call_id)
         runtime = self.runtime
-        config = {key: value for key, value in runtime.config.items() if key not in RUN_KEYS}
+        config = cast(
+            "RunnableConfig",
+            {key: value for key, value in runtime.config.items() if key not in RUN_KEYS},
+        )
         info = ExecutionInfo(self.thread_id, parent.key, "|".join(self.namespace), self.thread.step)
         task: task_runtime.Runtime[Any] = task_runtime.Runtime(
             runtime.context, runtime.store, runtime.stream_writer, None, config, info
