@@ -349,12 +349,27 @@ def test_a_subclass_that_iterates_its_steps_otherwise_is_obeyed(call):
     class Hasty(AgentExecutor):
         def _iter_next_step(self, *args, **kwargs):
             for step in super()._iter_next_step(*args, **kwargs):
-                yield AgentFinish({"output": "enough"}, "") if isinstance(step, AgentStep) else step
+                if isinstance(step, AgentStep):
+                    yield AgentFinish({"output": "enough"}, "")
 
     executor = react(ACT, END)
     hasty = Hasty(agent=executor.agent, tools=executor.tools)
 
     assert call.invoke(hasty, {"input": "?"})["output"] == "enough"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_step_that_finishes_beside_other_values_is_an_error(call, order):
+    class Hasty(AgentExecutor):
+        def _iter_next_step(self, *args, **kwargs):
+            steps = list(super()._iter_next_step(*args, **kwargs))
+            yield from [*steps, AgentFinish({"output": "enough"}, "")][::order]
+
+    executor = react(ACT, END)
+    hasty = Hasty(agent=executor.agent, tools=executor.tools)
+
+    with pytest.raises(UsageError, match="AgentFinish beside 2 other values"):
+        call.invoke(hasty, {"input": "?"})
 
 
 def test_a_tool_that_raises_ends_the_run_with_its_steps(call):

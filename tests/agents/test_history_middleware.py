@@ -165,3 +165,43 @@ def test_only_as_much_is_left_out_as_is_asked_for():
     assert cleared.count(True) == 1
     short = ClearToolUsesEdit(trigger=10_000).apply(HISTORY, count_tokens=by_words)
     assert short is HISTORY
+
+
+def nameless_results(*names):
+    """A conversation of calls with ids that repeat, and results without names."""
+    messages = [HumanMessage("find it")]
+    for name in names:
+        call = {"name": name, "args": {}, "id": "0"}
+        messages += [AIMessage("", tool_calls=[call]), ToolMessage(f"by {name}", tool_call_id="0")]
+    return messages
+
+
+def test_AH9_the_result_of_an_excluded_tool_without_a_name_is_found_by_its_call():
+    edit = ClearToolUsesEdit(trigger=1, keep=0, exclude_tools=("search",))
+
+    edited = edit.apply(nameless_results("search", "read", "search"), count_tokens=by_words)
+
+    results = [message.content for message in edited if isinstance(message, ToolMessage)]
+    assert results == ["by search", "[cleared]", "by search"]
+
+
+def test_AH9_the_result_of_an_excluded_invalid_call_stays():
+    invalid = {"name": "search", "args": "{", "id": "c", "error": "cut"}
+    messages = [AIMessage("", invalid_tool_calls=[invalid]), ToolMessage("no", tool_call_id="c")]
+
+    edited = ClearToolUsesEdit(trigger=0, keep=0, exclude_tools=("search",)).apply(
+        messages, count_tokens=by_words
+    )
+
+    assert edited[1].content == "no"
+
+
+def test_AH9_an_agent_sends_the_result_of_an_excluded_tool_without_a_name(call):
+    model = ScriptedChatModel(script=["done"])
+    edit = ClearToolUsesEdit(trigger=1, keep=0, exclude_tools=("search",))
+    agent = create_agent(model, middleware=[ContextEditingMiddleware(edits=[edit])])
+
+    call.invoke(agent, {"messages": nameless_results("search", "read")})
+
+    contents = [message.content for message in model.requests[0].messages if message.type == "tool"]
+    assert contents == ["by search", "[cleared]"]

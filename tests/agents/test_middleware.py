@@ -133,7 +133,7 @@ def test_a_hook_may_update_the_state_and_jump(call):
     def count(state, runtime):
         return {"count": state.get("count", 0) + 1}
 
-    @after_model
+    @after_model(can_jump_to=["end"])
     def enough(state, runtime):
         if state["count"] == 2:
             return {"messages": [AIMessage("enough")], "jump_to": "end"}

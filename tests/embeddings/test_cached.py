@@ -150,6 +150,64 @@ def test_values_that_langchain_wrote_are_read(call):
     assert call.run(cached, "embed_documents", ["a"]) == [[7.0, 8.5]]
 
 
+def with_prefix(text: str) -> str:
+    return f"mine/{text}"
+
+
+LANGCHAIN_CACHES = [
+    ({}, "n:e885db5b-c0bd-5fbc-88b1-4d1da6020aa5"),
+    ({"key_encoder": "sha1"}, "n:e885db5b-c0bd-5fbc-88b1-4d1da6020aa5"),
+    (
+        {"key_encoder": "sha256"},
+        "n:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
+    ),
+    (
+        {"key_encoder": "sha512"},
+        "n:9b71d224bd62f3785d96d46ad3ea3d73319bfbc2890caadae2dff72519673ca7"
+        "2323c3d99ba5c11d7c7acc6e14b8c5da0c4663475c2e5c3adef46f73bcdec043",
+    ),
+    (
+        {"key_encoder": "blake2b"},
+        "n:e4cfa39a3d37be31c59609e807970799caa68a19bfaa15135f165085e01d41a6"
+        "5ba1e1b146aeb6bd0092b49eac214c103ccfa3a365954bbbe52f74a2b3620c94",
+    ),
+    ({"key_encoder": with_prefix, "namespace": ""}, "mine/hello"),
+]
+"""Options, and the key under which langchain-classic 1.x stored the vector of "hello" with them."""
+
+
+@pytest.mark.parametrize(("options", "key"), LANGCHAIN_CACHES, ids=lambda value: str(value)[:30])
+def test_a_vector_that_langchain_stored_is_found(call, options, key):
+    model, store = Counting(), InMemoryByteStore()
+    store.mset([(key, b"[7.0, 8.5]")])
+    cached = CacheBackedEmbeddings.from_bytes_store(
+        model, store, **{"namespace": "n:", "query_embedding_cache": True, **options}
+    )
+
+    assert call.run(cached, "embed_documents", ["new", "hello"]) == [[3.0, 0.1], [7.0, 8.5]]
+    assert call.run(cached, "embed_query", "hello") == [7.0, 8.5]
+    assert model.batches == [["new"]]
+
+
+def test_a_vector_of_langchain_without_a_namespace_is_not_taken_for_this_models(call):
+    model, store = Counting(), InMemoryByteStore()
+    store.mset([("e885db5b-c0bd-5fbc-88b1-4d1da6020aa5", b"[7.0, 8.5]")])
+
+    cached = CacheBackedEmbeddings.from_bytes_store(model, store)
+
+    assert call.run(cached, "embed_documents", ["hello"]) == [[5.0, 0.1]]
+
+
+def test_a_deleted_vector_is_gone_under_both_keys(call):
+    store = InMemoryByteStore()
+    store.mset([("n:e885db5b-c0bd-5fbc-88b1-4d1da6020aa5", b"[7.0, 8.5]")])
+    cached = CacheBackedEmbeddings.from_bytes_store(Counting(), store, namespace="n:")
+
+    call.run(cached.document_embedding_store, "mdelete", ["hello"])
+
+    assert call.run(cached.document_embedding_store, "mget", ["hello"]) == [None]
+
+
 def test_a_store_of_vectors_is_taken_as_it_is(call):
     store = InMemoryStore()
     cached = CacheBackedEmbeddings(Counting(), store)

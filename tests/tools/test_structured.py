@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from foldline.exceptions import BlockingCallError, UsageError
 from foldline.runnables import RunnableConfig, RunnableLambda
 from foldline.tools import StructuredTool, describe_validation_error, render_text_description, tool
+from foldline.utils.function_calling import convert_to_openai_tool
 from tests.tools.helpers import Recorder, add
 
 
@@ -43,6 +44,21 @@ def test_run_and_arun_may_be_called_directly():
         StructuredTool.from_function(coroutine=adouble)._run(2)
     with pytest.raises(UsageError, match="has no function"):
         asyncio.run(StructuredTool(name="none", description="d")._arun())
+
+
+def test_a_tool_with_a_schema_and_without_a_function_is_described_and_cannot_be_run(call):
+    class Answer(BaseModel):
+        value: int
+
+    answer = StructuredTool(name="Answer", description="The answer.", args_schema=Answer)
+
+    description = convert_to_openai_tool(answer)["function"]
+    assert (description["name"], list(description["parameters"]["properties"])) == (
+        "Answer",
+        ["value"],
+    )
+    with pytest.raises(UsageError, match="Answer has no function"):
+        call.invoke(answer, {"value": 1})
 
 
 def test_a_subclass_may_override_run(call):

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, cast
 
+from foldline._config import RunnableConfig
 from foldline._run import Run
 from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.limits import Bounds
 from foldline.agents.runtime import Runtime
 from foldline.agents.setup import Setup
-from foldline.workflows.nesting import Parent
+from foldline.workflows import runtime as task_runtime
+from foldline.workflows.nesting import Parent, enter_step
 from foldline.workflows.run_context import RunContext
+from foldline.workflows.runtime import ExecutionInfo, current_task
 
 __all__ = ["AgentContext"]
 
 Values = dict[str, Any]
+RUN_KEYS = frozenset({"callbacks", "run_id", "run_name"})
+"""Keys of the config that belong to the agent's own run: code inside a tool has those of the tool's run."""
 
 
 class AgentContext(RunContext[Thread]):
@@ -35,9 +42,13 @@ class AgentContext(RunContext[Thread]):
         self.is_observed = bool(self.wants) or run.manager is not None
         """Whether events of a step are visible before the step is stored."""
         self.bounds = Bounds(setup.name, setup.limits, run)
+        outer_task = current_task.get()  # a nested agent inherits context and store
+        store = setup.store
+        if store is None and outer_task is not None:
+            store = outer_task.store
         self.runtime: Runtime[Any] = Runtime(
-            context=run.kwargs.get("context"),
-            store=setup.store,
+            context=run.kwargs.get("context", getattr(outer_task, "context", None)),
+            store=store,
             stream_writer=self.output.write,
             config=run.call_config,
             thread_id=self.thread_id,
@@ -60,6 +71,26 @@ class AgentContext(RunContext[Thread]):
         return (
             {**values, "messages": [*values.get("messages", ()), *results]} if results else values
         )
+
+    @contextmanager
+    def enter(self, node: str, call_id: str | None = None) -> Generator[None, None, None]:
+        """Set the context for the code of a step; it must not be held across a `yield` to a caller."""
+        parent = self.parent_for(node, call_id)
+        runtime = self.runtime
+        config = cast(
+            "RunnableConfig",
+            {key: value for key, value in runtime.config.items() if key not in RUN_KEYS},
+        )
+        info = ExecutionInfo(self.thread_id, parent.key, "|".join(self.namespace), self.thread.step)
+        task: task_runtime.Runtime[Any] = task_runtime.Runtime(
+            runtime.context, runtime.store, runtime.stream_writer, None, config, info
+        )
+        token = current_task.set(task)
+        try:
+            with enter_step(parent, self.interrupt_scope(parent.key)), self.bounds.active():
+                yield
+        finally:
+            current_task.reset(token)
 
     def parent_for(self, node: str, call_id: str | None = None) -> Parent:
         """Return the parent of the agents, graphs, flows and steps that a step calls."""

@@ -18,7 +18,7 @@ from foldline.agents.tool_step import ToolStep
 from foldline.exceptions import UsageError
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
-from foldline.workflows.nesting import Parent, enter_step
+from foldline.workflows.nesting import Parent
 from foldline.workflows.run_loop import RunLoop
 
 __all__ = ["Loop"]
@@ -45,9 +45,8 @@ class HookStep:
 
     async def _call(self, run: Run) -> None:
         context = self.context
-        parent = context.parent_for(self.node)
         hook = context.setup.hooks[self.node]
-        with enter_step(parent, context.interrupt_scope(parent.key)), context.bounds.active():
+        with context.enter(self.node):
             update = await hook(context.thread.values, context.runtime, run)
         if update is not None and not isinstance(update, Mapping):
             raise UsageError(
@@ -175,6 +174,15 @@ class Loop(RunLoop[AgentContext]):
         if jump not in JUMPS:
             raise UsageError(f"{node} jumps to {jump!r}: use one of {', '.join(JUMPS)}")
         setup = self.context.setup
+        if node in setup.hooks:
+            declared = setup.jumps[node]
+            if jump not in declared:
+                only = ", ".join(map(repr, sorted(declared)))
+                raise UsageError(
+                    f"{node} jumps to {jump!r} and declares {f'only {only}' if only else 'no jump'}: put "
+                    f"@hook_config(can_jump_to=[{jump!r}]) on the hook, or pass can_jump_to to its decorator"
+                )
+            self.context.bounds.step()  # a hook that always jumps would never end otherwise
         return {"tools": TOOLS, "model": setup.head, "end": setup.exit}[jump]
 
     def _attach_transcript(self, error: BaseException) -> None:

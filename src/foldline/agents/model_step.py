@@ -34,7 +34,6 @@ from foldline.runnables.binding import RunnableBindingBase
 from foldline.workflows.durability import ENGINE, durable_step
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import Command, FlowInterrupt
-from foldline.workflows.nesting import enter_step
 
 __all__ = ["ModelStep"]
 
@@ -126,8 +125,7 @@ class ModelStep:
                     context.output.send(event)
             return responses[0]
 
-        parent = context.parent_for(MODEL)
-        with enter_step(parent, context.interrupt_scope(parent.key)), context.bounds.active():
+        with context.enter(MODEL):
             if not context.setup.model_wraps:
                 self._conclude(await ask(request))
                 return

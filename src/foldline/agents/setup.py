@@ -5,7 +5,7 @@ The steps of an agent and the transitions between them:
     start → before_agent… → before_model… → model → after_model… → tools → before_model… → …
                                                                   ↘ after_agent… → end
 
-A hook may jump to another step, with `{"jump_to": "model" | "tools" | "end"}` in its update.
+A hook may jump to another step that it declares, with `{"jump_to": "model" | "tools" | "end"}` in its update.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from foldline.agents.checkpoint.records import Codec
-from foldline.agents.middleware.base import AgentMiddleware, Hook, HookName, Wrap, hook_of, wrap_of
+from foldline.agents.middleware.base import (
+    AgentMiddleware,
+    Hook,
+    HookName,
+    Wrap,
+    hook_of,
+    jumps_of,
+    wrap_of,
+)
 from foldline.agents.requests import ModelRequest
 from foldline.agents.runtime import injections_of
 from foldline.agents.state import StateSchema
@@ -113,6 +121,8 @@ class Setup:
 
     def _wire(self) -> None:
         self.hooks: dict[str, Hook] = {}
+        self.jumps: dict[str, frozenset[str]] = {}
+        """The jumps that the hooks declare, by step."""
         before_agent = self._steps("before_agent")
         before_model = self._steps("before_model")
         after_model = self._steps("after_model")[::-1]
@@ -139,6 +149,7 @@ class Setup:
             if hook is not None:
                 names.append(f"{part.name}.{kind}")
                 self.hooks[names[-1]] = hook
+                self.jumps[names[-1]] = jumps_of(part, kind)
         return names
 
     def _wraps(self, kind: WrapKind) -> list[tuple[str, Wrap]]:

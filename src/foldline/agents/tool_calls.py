@@ -10,14 +10,25 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from foldline.exceptions import MalformedStreamError
+from foldline.exceptions import (
+    BlockingCallError,
+    InvalidRouteError,
+    InvalidUpdateError,
+    MalformedStreamError,
+    MissingExtraError,
+    MissingKeyError,
+    RecursionLimitError,
+    UsageError,
+)
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.tool import ToolCall
 from foldline.workflows.interrupts import Command
 
 __all__ = [
+    "PROGRAM_ERRORS",
     "answered_update",
     "error_message",
+    "is_program_error",
     "problem_of",
     "unanswered",
     "with_ids",
@@ -31,6 +42,14 @@ CUT_REASONS = {
     "refusal": "the answer was a refusal",
 }
 MAX_ERROR_LENGTH = 4000
+PROGRAM_ERRORS = (
+    UsageError,
+    BlockingCallError,
+    MissingExtraError,
+    InvalidUpdateError,
+    InvalidRouteError,
+)
+"""Errors of foldline that say that a program uses it wrongly, or that a package is missing."""
 
 
 def with_ids(message: AIMessage) -> AIMessage:
@@ -95,6 +114,16 @@ def problem_of(call: Mapping[str, Any], message: AIMessage, known: Collection[st
     if name not in known:
         return f"there is no tool named {name!r}: call one of {', '.join(known) or 'none'}"
     return None
+
+
+def is_program_error(error: BaseException) -> bool:
+    """Whether an error of a tool is a wrong use of foldline by the program, which another call would not fix.
+
+    A name that does not exist and a nested run with too many steps may depend on the model's arguments.
+    """
+    return isinstance(error, PROGRAM_ERRORS) and not isinstance(
+        error, MissingKeyError | RecursionLimitError
+    )
 
 
 def error_message(call: Mapping[str, Any], text: str) -> ToolMessage:

@@ -22,7 +22,6 @@ from foldline.messages.tool import ToolCall
 from foldline.tools.base import BaseTool, describe_validation_error, inject
 from foldline.workflows.durability import durable_step
 from foldline.workflows.interrupts import Command, FlowInterrupt
-from foldline.workflows.nesting import enter_step
 from foldline.workflows.values import pack, unpack
 
 __all__ = ["ToolRunner"]
@@ -54,8 +53,7 @@ class ToolRunner:
         """Run a call; return the tool's result."""
         context = self.context
         self.publish(call, "tool-started", tool_name=call["name"], input=call["args"])
-        parent = context.parent_for(TOOLS, call["id"])
-        with enter_step(parent, context.interrupt_scope(parent.key)), context.bounds.active():
+        with context.enter(TOOLS, call["id"]):
             seconds_left = time_left()
             if seconds_left is None:
                 return await self._run_durably(call, run)
@@ -88,7 +86,7 @@ class ToolRunner:
             config=run.call_config,
             stream_writer=context.output.write,
             tool_call_id=call["id"],
-            store=setup.store,
+            store=context.runtime.store,
             emit_output_delta=lambda text: self.publish(call, "tool-output-delta", delta=str(text)),
         )
         request = ToolCallRequest(call, tool, context.thread.values, runtime)

@@ -1,8 +1,8 @@
 """The step in which an agent runs the tools that its model called: concurrently, each result stored at once.
 
 The model gets an error message for an unknown tool, invalid arguments, and a tool that raises or takes too long. What
-the model cannot correct ends the run once the other calls have finished: a limit, a question to a person, a
-cancellation.
+the model cannot correct ends the run once the other calls have finished: a limit, a wrong use of foldline in a tool,
+a question to a person, a cancellation.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ from foldline.agents.checkpoint.records import Record
 from foldline.agents.context import AgentContext
 from foldline.agents.eager_tools import EagerTools
 from foldline.agents.state import fresh_id
-from foldline.agents.tool_calls import answered_update, error_message, problem_of, unanswered
+from foldline.agents.tool_calls import (
+    answered_update,
+    error_message,
+    is_program_error,
+    problem_of,
+    unanswered,
+)
 from foldline.agents.tool_runner import ToolRunner
-from foldline.exceptions import BlockingCallError, BudgetExceeded, ToolException
+from foldline.exceptions import BudgetExceeded, ToolException
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.tool import ToolCall
 from foldline.workflows.durability import ENGINE
@@ -29,8 +35,6 @@ from foldline.workflows.log import ends_run
 __all__ = ["ToolStep"]
 
 Values = dict[str, Any]
-FATAL_ERRORS = (BudgetExceeded, BlockingCallError)
-"""Errors of a tool that another call by the model would not fix."""
 MAX_INVALID_ANSWERS = 5
 """Consecutive answers with only invalid calls after which an agent ends."""
 
@@ -134,7 +138,7 @@ class ToolStep:
             return None
         text = _describe(call, error)
         # Such a call is not stored as finished: a resumed run calls it again.
-        is_final = isinstance(error, FATAL_ERRORS) or ends_run(error)
+        is_final = isinstance(error, BudgetExceeded) or is_program_error(error) or ends_run(error)
         update = {"messages": [error_message(call, text)]}
         await self._finish(call, update, text, is_stored=is_stored and not is_final)
         return error if is_final else None

@@ -3,14 +3,14 @@
     prep_inputs (memory is read) -> on_chain_start -> the chain's work -> on_chain_end or on_chain_error
     -> prep_outputs (memory is written)
 
-foldline's chains implement their work once, as `_work`: a generator that yields pieces of the outputs, all at once or,
-where the caller streams, as they arrive. Subclasses written for LangChain implement `_call` (and `_acall`) instead.
+A subclass implements `_call` (and `_acall`). foldline's chains are `GeneratorChain`s, which implement their work once,
+as `_work`: a generator that yields pieces of the outputs, all at once or, where the caller streams, as they arrive.
 """
 
 from __future__ import annotations
 
 import inspect
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import cache
@@ -39,7 +39,7 @@ from foldline.runnables._types import object_model
 from foldline.runnables.utils import AddableDict
 from foldline.utils.uuid import uuid7
 
-__all__ = ["RUN_KEY", "Chain", "Values"]
+__all__ = ["RUN_KEY", "Chain", "GeneratorChain", "Values"]
 
 RUN_KEY = "__run"
 """The output that holds the run's id, where `include_run_info` asks for it."""
@@ -112,8 +112,6 @@ class Chain(LegacyCalls, ABC):
     ) -> AsyncGenerator[Values, None]:
         """Do the work; yield pieces of the outputs that add up to them."""
         name = "_acall" if not run.io.blocking and _overrides(type(self), "_acall") else "_call"
-        if not _overrides(type(self), name):
-            raise NotImplementedError(f"{type(self).__name__} must implement `_call`")
         extra = (
             {"run_manager": run.run_manager("chain")}
             if _takes_run_manager(type(self), name)
@@ -123,13 +121,11 @@ class Chain(LegacyCalls, ABC):
             outputs = await run.io.call(getattr(self, name), inputs, **extra)
         yield outputs
 
+    @abstractmethod
     def _call(
         self, inputs: Values, run_manager: CallbackManagerForChainRun | None = None
     ) -> Values:
-        config: RunnableConfig | None = (
-            {"callbacks": run_manager.get_child()} if run_manager else None
-        )
-        return drive(self._collect_outputs(inputs, Run.blocking(config)))
+        """Do the work; return the outputs."""
 
     async def _acall(
         self, inputs: Values, run_manager: AsyncCallbackManagerForChainRun | None = None
@@ -174,9 +170,38 @@ class Chain(LegacyCalls, ABC):
         run = run.patched(kwargs=options).with_local(
             self.callbacks, self.tags, self.metadata, verbose=self.verbose
         )
-        inputs = await self._prepare_inputs(input, run)
-        name = run.get("run_name") or self.get_name()
+        inputs = await self._call_prep_inputs(input, run)
+        prep_outputs = self._find_prep("prep_outputs", run)
         outputs: Any = NOTHING
+        held: Values = {}
+        pieces = self._run_work(inputs, run, stream=stream, check_outputs=prep_outputs is None)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                outputs = plus(outputs, AddableDict(piece))
+                if prep_outputs is not None and self._saved_outputs(piece):
+                    held = piece  # `prep_outputs` may replace it: only its result is shown
+                elif stream:
+                    yield AddableDict(piece)
+        saved_outputs = self._saved_outputs({} if outputs is NOTHING else dict(outputs))
+        info = {RUN_KEY: RunInfo(run_id=run.id or uuid7())} if with_info else {}
+        if prep_outputs is not None:
+            arguments = (inputs, saved_outputs, only_outputs or stream)
+            result = await run.io.call(prep_outputs, *arguments)
+            extra = {key: held[key] for key in held.keys() - saved_outputs.keys()} if stream else {}
+            yield AddableDict({**extra, **result, **info})
+            return
+        result = await self._save_to_memory(inputs, saved_outputs, run, only_outputs=only_outputs)
+        if not stream:
+            yield {**result, **info}
+        elif info:
+            yield AddableDict(info)
+
+    async def _run_work(
+        self, inputs: Values, run: Run, *, stream: bool, check_outputs: bool
+    ) -> AsyncGenerator[Values, None]:
+        """Do the work between its callbacks; yield pieces of the outputs."""
+        outputs: Any = NOTHING
+        name = run.get("run_name") or self.get_name()
         try:
             await run.begin("chain", "on_chain_start", self._lazy_dump(run), inputs, name=name)
             self._validate_inputs(inputs)
@@ -184,10 +209,10 @@ class Chain(LegacyCalls, ABC):
             async with aclosing(work(self, inputs, run, stream=stream)) as pieces:
                 async for piece in pieces:
                     outputs = plus(outputs, AddableDict(piece))
-                    if stream:
-                        yield AddableDict(piece)
+                    yield piece
             final_outputs = {} if outputs is NOTHING else dict(outputs)
-            self._validate_outputs(final_outputs)
+            if check_outputs:  # an override of `prep_outputs` may add what is missing
+                self._validate_outputs(final_outputs)
         except GeneratorExit:
             await run.end_stream({} if outputs is NOTHING else dict(outputs))
             raise
@@ -195,12 +220,25 @@ class Chain(LegacyCalls, ABC):
             await run.dispatch("on_chain_error", error)
             raise
         await run.dispatch("on_chain_end", final_outputs)
-        result = await self._save_to_memory(inputs, final_outputs, run, only_outputs=only_outputs)
-        info = {RUN_KEY: RunInfo(run_id=run.id or uuid7())} if with_info else {}
-        if not stream:
-            yield {**result, **info}
-        elif info:
-            yield AddableDict(info)
+
+    def _find_prep(self, name: str, run: Run) -> Callable[..., Any] | None:
+        """Return a subclass's `prep_inputs` or `prep_outputs`; in an async call its async form, if there is one."""
+        for candidate in (name,) if run.io.blocking else (f"a{name}", name):
+            if _overrides(type(self), candidate):
+                method: Callable[..., Any] = getattr(self, candidate)
+                return method
+        return None
+
+    async def _call_prep_inputs(self, input: object, run: Run) -> Values:
+        prep_inputs = self._find_prep("prep_inputs", run)
+        if prep_inputs is None:
+            return await self._prepare_inputs(input, run)
+        inputs: Values = await run.io.call(prep_inputs, input)
+        return inputs
+
+    def _saved_outputs(self, outputs: Values) -> Values:
+        """Return the outputs that go to memory and to the caller."""
+        return outputs
 
     def _lazy_dump(self, run: Run) -> object:
         return LazyDump(self) if run.manager is not None else None
@@ -280,6 +318,22 @@ class Chain(LegacyCalls, ABC):
         return await self._save_to_memory(
             inputs, outputs, Run.asynchronous(), only_outputs=return_only_outputs
         )
+
+
+class GeneratorChain(Chain, ABC):
+    """A chain whose work is the generator `_work`, which `_call` collects."""
+
+    @abstractmethod
+    def _work(self, inputs: Values, run: Run, *, stream: bool) -> AsyncGenerator[Values, None]:
+        """Do the work; yield pieces of the outputs that add up to them."""
+
+    def _call(
+        self, inputs: Values, run_manager: CallbackManagerForChainRun | None = None
+    ) -> Values:
+        config: RunnableConfig | None = (
+            {"callbacks": run_manager.get_child()} if run_manager else None
+        )
+        return drive(self._collect_outputs(inputs, Run.blocking(config)))
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import Field
 
 from foldline._run import Run
-from foldline.chains.base import Chain, Values
+from foldline.chains.base import GeneratorChain, Values
 from foldline.chains.llm import LLMChain
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError
@@ -37,7 +37,7 @@ DOCUMENT_PROMPT = PromptTemplate.from_template("{page_content}")
 Pieces = AsyncGenerator[str, None]
 
 
-class BaseCombineDocumentsChain(Chain, ABC):
+class BaseCombineDocumentsChain(GeneratorChain, ABC):
     """Answers from documents."""
 
     input_key: str = "input_documents"

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from foldline._run import Run
 from foldline.callbacks.base import Callbacks
-from foldline.chains.base import Chain, Values
+from foldline.chains.base import GeneratorChain, Values
 from foldline.exceptions import UsageError
 from foldline.memory import BaseMemory, ConversationBufferMemory
 from foldline.memory._field_types import AnyParser, AnyPrompt
@@ -28,7 +28,7 @@ CONVERSATION_PROMPT = PromptTemplate.from_template(
 )
 
 
-class LLMChain(Chain):
+class LLMChain(GeneratorChain):
     """Formats a prompt, calls a model, parses the answer.
 
     ```python

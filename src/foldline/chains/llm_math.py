@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, Self
 
 from foldline._run import Run
-from foldline.chains.base import Chain, Values
+from foldline.chains.base import GeneratorChain, Values
 from foldline.chains.llm import LLMChain
 from foldline.exceptions import UsageError
 from foldline.prompts import BasePromptTemplate, PromptTemplate
@@ -25,7 +25,7 @@ FENCE = re.compile(r"```(?:text|python)?\s*\n?(?P<expression>.*?)(?:```|\Z)", re
 ANSWER = "Answer:"
 
 
-class LLMMathChain(Chain):
+class LLMMathChain(GeneratorChain):
     """Answers a question of arithmetic; code that the model writes is never executed.
 
     ```python

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any
 
 from foldline._run import Run
-from foldline.chains.base import Chain, Values
+from foldline.chains.base import GeneratorChain, Values
 from foldline.chains.documents import DOCUMENT_PROMPT, BaseCombineDocumentsChain, load_qa_chain
 from foldline.chains.llm import LLMChain
 from foldline.documents.base import Document
@@ -36,7 +36,7 @@ CONDENSE_PROMPT = PromptTemplate.from_template(
 )
 
 
-class RetrievalQA(Chain):
+class RetrievalQA(GeneratorChain):
     """Answers a question from the documents of a retriever."""
 
     combine_documents_chain: BaseCombineDocumentsChain
@@ -108,7 +108,7 @@ async def ask_documents_chain(
         yield (await chain._step(inputs, child))[chain.output_key]
 
 
-class ConversationalRetrievalChain(Chain):
+class ConversationalRetrievalChain(GeneratorChain):
     """Answers the next question of a conversation from the documents of a retriever."""
 
     retriever: Runnable[Any, Any]

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import NamedTuple
 
 from foldline._run import Run
-from foldline.chains.base import Chain, Values
+from foldline.chains.base import Chain, GeneratorChain, Values
 from foldline.chains.llm import ConversationChain, LLMChain
 from foldline.exceptions import OutputParserException, UsageError
 from foldline.output_parsers import BaseOutputParser
@@ -39,7 +39,7 @@ class Route(NamedTuple):
     next_inputs: Values
 
 
-class RouterChain(Chain, ABC):
+class RouterChain(GeneratorChain, ABC):
     """A chain whose output is a route."""
 
     @property
@@ -99,7 +99,7 @@ class LLMRouterChain(RouterChain):
         yield answer[self.llm_chain.output_key]
 
 
-class MultiRouteChain(Chain):
+class MultiRouteChain(GeneratorChain):
     """Asks a router, then runs the chain it names."""
 
     router_chain: RouterChain

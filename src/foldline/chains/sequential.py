@@ -12,13 +12,13 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from foldline._run import Run
-from foldline.chains.base import Chain, Values
+from foldline.chains.base import Chain, GeneratorChain, Values
 from foldline.exceptions import UsageError
 
 __all__ = ["SequentialChain", "SimpleSequentialChain", "TransformChain"]
 
 
-class SequentialChain(Chain):
+class SequentialChain(GeneratorChain):
     """Runs chains in order; each takes its inputs from the inputs and all earlier outputs."""
 
     chains: list[Chain]
@@ -92,7 +92,7 @@ class SequentialChain(Chain):
         yield {key: values[key] for key in self.output_variables}
 
 
-class SimpleSequentialChain(Chain):
+class SimpleSequentialChain(GeneratorChain):
     """Runs chains in order; each has one input and one output."""
 
     chains: list[Chain]
@@ -143,7 +143,7 @@ class SimpleSequentialChain(Chain):
         yield {self.output_key: value}
 
 
-class TransformChain(Chain):
+class TransformChain(GeneratorChain):
     """A function of the inputs as a chain."""
 
     input_variables: list[str]

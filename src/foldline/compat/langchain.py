@@ -27,6 +27,7 @@ PACKAGES = (
     "foldline.runnables",
     "foldline.tools",
     "foldline.prompts",
+    "foldline.prompt_values",
     "foldline.documents",
     "foldline.outputs",
     "foldline.callbacks",

@@ -52,6 +52,26 @@ def warn_deprecated(since: str, *, message: str = "", name: str = "", **_: Any) 
     warnings.warn(text, LangChainDeprecationWarning, stacklevel=3)
 
 
+def warn_beta(*, message: str = "", name: str = "", obj_type: str = "", addendum: str = "") -> None:
+    """Warn that a part of LangChain, or of a package around it, may still change."""
+    subject = f"the {obj_type} {name}" if obj_type else name
+    text = message or " ".join(filter(None, (f"{subject} is in beta and may change.", addendum)))
+    warnings.warn(text, LangChainBetaWarning, stacklevel=3)
+
+
+@contextmanager
+def suppress_beta_warnings() -> Iterator[None]:
+    """Show no beta warnings inside the block."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LangChainBetaWarning)
+        yield
+
+
+def show_beta_warnings() -> None:
+    """Show beta warnings."""
+    warnings.simplefilter("default", LangChainBetaWarning)
+
+
 @contextmanager
 def suppress_deprecation_warnings() -> Iterator[None]:
     """Show no deprecation warnings inside the block."""
@@ -180,6 +200,21 @@ def stringify(content: object) -> str:
         return str(content)
 
 
+def openai_tool_calls(tool_calls: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return tool calls as OpenAI writes them, with the arguments as JSON text."""
+    return [
+        {
+            "type": "function",
+            "id": call["id"],
+            "function": {
+                "name": call["name"],
+                "arguments": json.dumps(call["args"], ensure_ascii=False),
+            },
+        }
+        for call in tool_calls
+    ]
+
+
 def keep_message(message: T) -> T:
     """Return a message unchanged: fields of older versions are read where they are."""
     return message
@@ -193,8 +228,11 @@ DEPRECATION_NAMES: Mapping[str, Any] = {
     "beta": unchanged,
     "deprecated": unchanged,
     "internal": SimpleNamespace(is_caller_internal=lambda depth=2: False),
+    "suppress_langchain_beta_warning": suppress_beta_warnings,
     "suppress_langchain_deprecation_warning": suppress_deprecation_warnings,
+    "surface_langchain_beta_warnings": show_beta_warnings,
     "surface_langchain_deprecation_warnings": show_deprecation_warnings,
+    "warn_beta": warn_beta,
     "warn_deprecated": warn_deprecated,
 }
 PRIVATE_MODULES: Mapping[str, Mapping[str, Any]] = {
@@ -236,6 +274,7 @@ PRIVATE_NAMES: Mapping[str, Any] = {
     "langchain_core.utils.function_calling.ToolDescription": ToolDescription,
     "langchain_core.tools.base._is_injected_arg_type": is_injected_arg_type,
     "langchain_core.tools.base._stringify": stringify,
+    "langchain_core.messages.utils._convert_to_openai_tool_calls": openai_tool_calls,
     "langchain_core.messages.block_translators.openai._convert_from_v03_ai_message": keep_message,
 }
 """Names of modules that do have one."""

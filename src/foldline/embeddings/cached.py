@@ -1,7 +1,8 @@
 """`CacheBackedEmbeddings`: a text is embedded once; then its vector is read from a store.
 
 A store error or a damaged value is a cache miss and never fails the call. Keys are hashes in a namespace, so that the
-vectors of different models are separate. Vectors are stored as float64, so they are unchanged when they are read.
+vectors of different models are separate. Vectors are stored as float64, so they are unchanged when they are read. A
+vector that LangChain stored is found under LangChain's key and read in its format.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import logging
 import math
 import sys
+import uuid
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
@@ -32,6 +34,8 @@ Vectors = BaseStore[str, Vector]
 BATCH = 512
 """How many texts are embedded between two writes to the store; a later failure does not lose them."""
 FORMAT_PREFIX = b"foldline-f8:"
+LANGCHAIN_KEYS = uuid.UUID(int=1985)
+"""The namespace of the UUIDs that are the keys of a LangChain cache with its default encoder, sha1."""
 
 
 class CacheBackedEmbeddings(Embeddings):
@@ -77,20 +81,22 @@ class CacheBackedEmbeddings(Embeddings):
         namespace: str = "",
         batch_size: int | None = None,
         query_embedding_cache: bool | ByteStore = False,
-        key_encoder: KeyEncoder = "sha256",
+        key_encoder: KeyEncoder | None = None,
     ) -> CacheBackedEmbeddings:
-        """Store vectors in a byte store; the default namespace is the model's name.
+        """Store vectors in a byte store; the default namespace is the model's name, the default encoder sha256.
 
+        Vectors that LangChain stored with the same namespace and encoder are found too.
         `query_embedding_cache=True` stores queries in the same store; pass another store to keep them separate.
         """
         full_namespace = namespace or _name_of(underlying_embeddings)
-        encode = _encoder(key_encoder)
-        documents = _PackedVectors(document_embedding_cache, full_namespace, encode)
+        encode = _encoder("sha256" if key_encoder is None else key_encoder)
+        older_key = _langchain_key(key_encoder, namespace)
+        documents = _PackedVectors(document_embedding_cache, full_namespace, encode, older_key)
         queries: Vectors | None = None
         if query_embedding_cache is True:
             queries = documents
         elif query_embedding_cache is not False:
-            queries = _PackedVectors(query_embedding_cache, full_namespace, encode)
+            queries = _PackedVectors(query_embedding_cache, full_namespace, encode, older_key)
         return cls(
             underlying_embeddings, documents, batch_size=batch_size, query_embedding_store=queries
         )
@@ -163,22 +169,37 @@ class CacheBackedEmbeddings(Embeddings):
 class _PackedVectors(BaseStore[str, Vector]):
     """Vectors in a byte store, under hashed keys."""
 
-    def __init__(self, store: ByteStore, namespace: str, encode: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        store: ByteStore,
+        namespace: str,
+        encode: Callable[[str], str],
+        older_key: Callable[[str], str] | None = None,
+    ) -> None:
         self._store = store
         self._namespace = namespace
         self._encode = encode
+        self._older_key = older_key
+        """Returns the key under which LangChain stored a text, where it differs; it is only read."""
 
     def _key(self, text: str) -> str:
         return self._namespace + self._encode(text)
 
     def mget(self, keys: Sequence[str]) -> list[Vector | None]:
-        return [_unpack(value) for value in self._store.mget([self._key(key) for key in keys])]
+        vectors = [_unpack(value) for value in self._store.mget([self._key(key) for key in keys])]
+        missing = [index for index, vector in enumerate(vectors) if vector is None]
+        if self._older_key is not None and missing:
+            older_keys = [self._older_key(keys[index]) for index in missing]
+            for index, value in zip(missing, self._store.mget(older_keys), strict=True):
+                vectors[index] = _unpack(value)
+        return vectors
 
     def mset(self, key_value_pairs: Sequence[tuple[str, Vector]]) -> None:
         self._store.mset([(self._key(key), _pack(value)) for key, value in key_value_pairs])
 
     def mdelete(self, keys: Sequence[str]) -> None:
-        self._store.mdelete([self._key(key) for key in keys])
+        older_keys = [] if self._older_key is None else [self._older_key(key) for key in keys]
+        self._store.mdelete([*(self._key(key) for key in keys), *older_keys])
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
         """Yield the hashed keys: the texts themselves are not stored."""
@@ -230,3 +251,15 @@ def _encoder(encoder: KeyEncoder) -> Callable[[str], str]:
     return lambda text: hashlib.new(
         encoder, text.encode("utf-8", "surrogatepass"), usedforsecurity=False
     ).hexdigest()
+
+
+def _langchain_key(encoder: KeyEncoder | None, namespace: str) -> Callable[[str], str] | None:
+    """Return the function that returns LangChain's key of a text; None if it is ours, or not known.
+
+    Without a namespace the keys of LangChain do not name the model: the vector could be another model's.
+    """
+    if callable(encoder):
+        return encoder if not namespace else None  # LangChain accepts no namespace here
+    if not namespace or encoder not in (None, "sha1"):
+        return None
+    return lambda text: f"{namespace}{uuid.uuid5(LANGCHAIN_KEYS, _encoder('sha1')(text))}"

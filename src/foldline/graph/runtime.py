@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from foldline._config import RunnableConfig, ensure_config
 from foldline.exceptions import UsageError
-from foldline.utils.short_repr import fields_repr
-from foldline.utils.signature import show_defaults
+from foldline.workflows.runtime import ExecutionInfo, Runtime, current_task, write_nothing
 from foldline.workflows.scope import current_scope
 
 __all__ = [
@@ -25,54 +22,20 @@ __all__ = [
     "wanted_arguments",
 ]
 
-ContextT = TypeVar("ContextT")
-
-
-def _write_nothing(_: object) -> None:
-    """Do nothing: the run is not streamed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionInfo:
-    """The running task and its thread."""
-
-    thread_id: str | None
-    task_id: str
-    checkpoint_ns: str
-    step: int
-
-
-@show_defaults
-@dataclass(slots=True)
-class Runtime(Generic[ContextT]):
-    """The runtime of a node."""
-
-    __repr__ = fields_repr
-
-    context: ContextT | Any = None
-    """The caller's `context=` argument."""
-    store: Any = None
-    stream_writer: Callable[[Any], None] = _write_nothing
-    """Sends a value to the caller's stream (`stream_mode="custom"`)."""
-    previous: Any = None
-    """The value that the last run of an entrypoint on this thread saved."""
-    config: RunnableConfig = field(default_factory=lambda: RunnableConfig())
-    execution_info: ExecutionInfo | None = None
-
-
-current_task: ContextVar[Runtime[Any] | None] = ContextVar("foldline_graph_task", default=None)
-
 
 def get_runtime(context_schema: type | None = None) -> Runtime[Any]:
-    """Return the runtime of the current node."""
+    """Return the runtime of the node, or of the agent's step, whose code is running."""
     runtime = current_task.get()
     if runtime is not None:
         return runtime
     scope = current_scope.get()
     if scope is None:
-        raise UsageError("get_runtime() works inside a node of a graph, an entrypoint or a task")
+        raise UsageError(
+            "get_runtime() works inside a node of a graph, a tool or a hook of an agent, an entrypoint or a task: "
+            "call it there, or in a thread that was started with contextvars.copy_context().run"
+        )
     flow = scope.flow
-    return Runtime(flow.context, flow.store, flow.write or _write_nothing, flow.previous)
+    return Runtime(flow.context, flow.store, flow.write or write_nothing, flow.previous)
 
 
 def get_stream_writer() -> Callable[[Any], None]:

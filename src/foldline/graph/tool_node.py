@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from foldline._run import Run
 from foldline.agents.runtime import ToolRuntime, injected_values, injections_of
-from foldline.agents.tool_calls import error_message, problem_of
+from foldline.agents.tool_calls import error_message, is_program_error, problem_of
 from foldline.exceptions import UsageError
 from foldline.graph.runtime import current_task
 from foldline.graph.types import END
@@ -39,6 +39,11 @@ class ToolNode(Runnable[Any, Any]):
         handle_tool_errors: HandleErrors = True,
         messages_key: str = "messages",
     ) -> None:
+        """Set the tools, and which errors become messages for the model.
+
+        True: all but a wrong use of foldline inside a tool; False: none; a text or a function: all, with this text;
+        a class or several: errors of these classes.
+        """
         self.tools_by_name = tools_by_name(
             [tool if isinstance(tool, BaseTool) else as_tool(tool) for tool in tools]
         )
@@ -132,7 +137,8 @@ class ToolNode(Runnable[Any, Any]):
         """Return the error text for the model; None if the error is raised."""
         handler = self._handle_errors
         if handler is True:
-            return ERROR_TEMPLATE.format(error=repr(error))
+            is_told = not is_program_error(error)
+            return ERROR_TEMPLATE.format(error=repr(error)) if is_told else None
         if handler is False:
             return None
         if isinstance(handler, str):

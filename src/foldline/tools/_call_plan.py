@@ -45,10 +45,9 @@ class ToolCallPlan:
     def __init__(self, tool: BaseTool) -> None:
         self.tool = tool
         sync_function, async_function = tool._functions()
-        if sync_function is None and async_function is None:
-            raise UsageError(
-                f"{tool.name} has no function: pass one, or implement `_run`, `_arun` or both"
-            )
+        self.has_function = sync_function is not None or async_function is not None
+        if tool.args_schema is None:
+            self._check_function()  # with a schema, a tool that is never run can be described to a model
         self.sync_target = None if sync_function is None else Target(sync_function)
         self.async_target = self.sync_target if async_function is None else Target(async_function)
         self.signature = self._signature()
@@ -58,6 +57,12 @@ class ToolCallPlan:
         self.model = None if self.json_schema is not None else self._model(args_schema)
         self._read_injected()
         self._read_fields()
+
+    def _check_function(self) -> None:
+        if not self.has_function:
+            raise UsageError(
+                f"{self.tool.name} has no function: pass one, or implement `_run`, `_arun` or both"
+            )
 
     def _signature(self) -> Target | None:
         """Return the function whose parameters define the arguments: the sync one, unless it has no named ones."""
@@ -264,6 +269,7 @@ class ToolCallPlan:
 
     async def call(self, input: object, call_id: str | None, run: Run) -> object:
         """Validate the arguments and call the function, sync or async."""
+        self._check_function()
         target = self.sync_target if run.io.blocking else self.async_target
         if target is None:
             raise BlockingCallError(

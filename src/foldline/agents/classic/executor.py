@@ -163,8 +163,14 @@ class AgentExecutor(ExecutorSteps):
     def _consume_next_step(self, values: NextStep) -> AgentFinish | Steps:
         if not values:
             raise UsageError("the agent planned nothing: neither an action nor an AgentFinish")
-        if isinstance(values[-1], AgentFinish):
-            return values[-1]
+        finish = next((value for value in values if isinstance(value, AgentFinish)), None)
+        if finish is not None:
+            if len(values) > 1:
+                raise UsageError(
+                    f"a step of the agent gave an AgentFinish beside {len(values) - 1} other values, which would be "
+                    "lost: let the step give the AgentFinish alone, or give it in the next step"
+                )
+            return finish
         return [(step.action, step.observation) for step in values if isinstance(step, AgentStep)]
 
     def _get_tool_return(self, next_step_output: tuple[AgentAction, Any]) -> AgentFinish | None:
@@ -193,13 +199,8 @@ class AgentExecutor(ExecutorSteps):
                 return method
         return None
 
-    async def _save_to_memory(
-        self, inputs: Values, outputs: Values, run: Run, *, only_outputs: bool
-    ) -> Values:
-        saved_outputs = {
-            key: value for key, value in outputs.items() if key not in STREAM_ONLY_KEYS
-        }
-        return await super()._save_to_memory(inputs, saved_outputs, run, only_outputs=only_outputs)
+    def _saved_outputs(self, outputs: Values) -> Values:
+        return {key: value for key, value in outputs.items() if key not in STREAM_ONLY_KEYS}
 
     # -- the steps under LangChain's names
 

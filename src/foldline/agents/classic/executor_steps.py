@@ -16,7 +16,7 @@ from pydantic import Field
 
 from foldline._run import Run
 from foldline.agents.classic.plans import PlannedActions, Steps
-from foldline.chains.base import Chain
+from foldline.chains.base import GeneratorChain
 from foldline.exceptions import OutputParserException
 from foldline.outputs.agent import AgentAction, AgentFinish, AgentStep
 from foldline.tools._content import limit_content
@@ -67,7 +67,7 @@ class ExecutorState:
         return [*self.steps, *((step.action, step.observation) for step in current)]
 
 
-class ExecutorSteps(Chain):
+class ExecutorSteps(GeneratorChain):
     """An agent with its tools, and the methods that run one step."""
 
     agent: Any

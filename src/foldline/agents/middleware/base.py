@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from foldline._io import IO
 from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.agents.requests import ModelRequest, ModelResponse, ToolCallRequest
 from foldline.agents.runtime import Runtime
-from foldline.agents.state import AgentState
+from foldline.agents.state import AgentState, JumpTo
+from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, ToolMessage
 from foldline.utils.short_repr import short_repr
 
@@ -26,7 +27,9 @@ __all__ = [
     "Hook",
     "HookName",
     "Wrap",
+    "hook_config",
     "hook_of",
+    "jumps_of",
     "wrap_of",
 ]
 
@@ -37,6 +40,46 @@ Hook = Callable[[State, Runtime[Any], Run], Awaitable[Update]]
 Handler = Callable[[Any], Awaitable[Any]]
 ModelHandler = Callable[[ModelRequest], Awaitable[ModelResponse]]
 Wrap = Callable[[Any, Handler, Run], Awaitable[Any]]
+F = TypeVar("F", bound=Callable[..., Any])
+JUMPS_ATTRIBUTE = "__can_jump_to__"
+"""Holds the jumps that a hook declares; LangChain's name, so that hooks of both libraries are read."""
+
+
+def hook_config(*, can_jump_to: Sequence[JumpTo] | None = None) -> Callable[[F], F]:
+    """Declare the steps that a hook may jump to: "tools", "model" or "end". Another jump is an error.
+
+    ```python
+    from foldline.agents.middleware import AgentMiddleware, hook_config
+
+    class Stop(AgentMiddleware):
+        @hook_config(can_jump_to=["end"])
+        def before_model(self, state, runtime):
+            return {"jump_to": "end"}
+    ```
+    """
+    known = get_args(JumpTo)
+    places = list(can_jump_to) if isinstance(can_jump_to, list | tuple) else [can_jump_to]
+    is_list = can_jump_to is None or isinstance(can_jump_to, list | tuple)
+    if not is_list or any(place not in (*known, None) for place in places):
+        raise UsageError(
+            f"can_jump_to={can_jump_to!r}: write a list of some of {', '.join(map(repr, known))}"
+        )
+
+    def declare(function: F) -> F:
+        if can_jump_to is not None:
+            setattr(function, JUMPS_ATTRIBUTE, places)
+        return function
+
+    return declare
+
+
+def jumps_of(middleware: AgentMiddleware, name: HookName) -> frozenset[str]:
+    """Return the steps that the forms of a hook, sync, async and inherited, declare to jump to."""
+    declared: set[str] = set()
+    for ancestor in type(middleware).__mro__:
+        for form in (name, f"a{name}", f"_{name}"):
+            declared.update(getattr(ancestor.__dict__.get(form), JUMPS_ATTRIBUTE, None) or ())
+    return frozenset(declared)
 
 
 class AgentMiddleware:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, NotRequired
 
 from foldline._run import Run
-from foldline.agents.middleware.base import AgentMiddleware, State, Update
+from foldline.agents.middleware.base import AgentMiddleware, State, Update, hook_config
 from foldline.agents.runtime import Runtime
 from foldline.agents.state import AgentState, PrivateStateAttr
 from foldline.agents.tool_calls import error_message, unanswered
@@ -71,6 +71,7 @@ class ModelCallLimitMiddleware(AgentMiddleware):
     async def _before_agent(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
         return {"run_model_call_count": 0}
 
+    @hook_config(can_jump_to=["end"])
     async def _before_model(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
         in_thread, in_run = (
             state.get("thread_model_call_count", 0),
@@ -128,6 +129,7 @@ class ToolCallLimitMiddleware(AgentMiddleware):
         counts = dict(state.get("run_tool_call_count") or {})
         return {"run_tool_call_count": {**counts, self._key: 0}}
 
+    @hook_config(can_jump_to=["end"])
     async def _after_model(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
         calls = [
             call for call in unanswered(state["messages"]) if self.tool_name in (None, call["name"])

@@ -33,6 +33,7 @@ class ClearToolUsesEdit:
     keep: int = 3
     clear_tool_inputs: bool = False
     exclude_tools: Sequence[str] = ()
+    """Tools whose results stay; a result without a name is found by the id of its call."""
     placeholder: str = "[cleared]"
 
     def apply(self, messages: list[BaseMessage], *, count_tokens: Counter) -> list[BaseMessage]:
@@ -44,9 +45,10 @@ class ClearToolUsesEdit:
             index for index, message in enumerate(messages) if isinstance(message, ToolMessage)
         ]
         edited = list(messages)
+        names = _result_names(messages) if self.exclude_tools else {}
         for index in indexes[: -self.keep] if self.keep else indexes:
-            message = edited[index]
-            if message.name in self.exclude_tools or message.content == self.placeholder:
+            message = messages[index]
+            if names.get(index) in self.exclude_tools or message.content == self.placeholder:
                 continue
             edited[index] = message.model_copy(
                 update={"content": self.placeholder, "artifact": None}
@@ -70,6 +72,19 @@ class ClearToolUsesEdit:
                 ]
                 messages[earlier] = message.model_copy(update={"tool_calls": calls})
                 return
+
+
+def _result_names(messages: Sequence[BaseMessage]) -> dict[int, str]:
+    """Return the tools of the results, by index: a result without a name has that of the last call with its id."""
+    names_by_id: dict[str | None, str] = {}
+    names: dict[int, str] = {}
+    for index, message in enumerate(messages):
+        if isinstance(message, AIMessage):
+            calls = (*message.tool_calls, *message.invalid_tool_calls)
+            names_by_id |= {call.get("id"): call.get("name") or "" for call in calls}
+        elif isinstance(message, ToolMessage):
+            names[index] = message.name or names_by_id.get(message.tool_call_id, "")
+    return names
 
 
 class ContextEditingMiddleware(AgentMiddleware):

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from foldline._run import Run
-from foldline.agents.middleware.base import AgentMiddleware, ModelHandler
+from foldline.agents.middleware.base import (
+    JUMPS_ATTRIBUTE,
+    AgentMiddleware,
+    ModelHandler,
+    hook_config,
+)
 from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.agents.state import AgentState, JumpTo
 from foldline.messages import SystemMessage
@@ -24,7 +29,6 @@ __all__ = [
 ]
 
 Function = Callable[..., Any]
-F = TypeVar("F", bound=Function)
 Kind = Literal[
     "before_agent",
     "before_model",
@@ -36,7 +40,12 @@ Kind = Literal[
 
 
 def _build(
-    function: Function, kind: Kind, name: str | None, tools: Sequence[Any], schema: type | None
+    function: Function,
+    kind: Kind,
+    name: str | None,
+    tools: Sequence[Any],
+    schema: type | None,
+    declare: Callable[[Function], Function],
 ) -> AgentMiddleware:
     is_async = inspect.iscoroutinefunction(function)
     method = f"a{kind}" if is_async else kind
@@ -47,9 +56,11 @@ def _build(
     async def acall(self: object, first: object, second: object) -> object:
         return await function(first, second)
 
+    implementation: Function = acall if is_async else call
+    setattr(implementation, JUMPS_ATTRIBUTE, getattr(function, JUMPS_ATTRIBUTE, ()))
     label = str(name or getattr(function, "__name__", kind))
     namespace = {
-        method: acall if is_async else call,
+        method: declare(implementation),
         "tools": tuple(tools),
         "state_schema": schema or AgentState,
         "__doc__": function.__doc__,
@@ -58,7 +69,7 @@ def _build(
     return cls()
 
 
-def _decorator(kind: Kind) -> Callable[..., Any]:
+def _hook_decorator(kind: Kind) -> Callable[..., Any]:
     def decorate(
         func: Function | None = None,
         *,
@@ -67,21 +78,43 @@ def _decorator(kind: Kind) -> Callable[..., Any]:
         can_jump_to: list[JumpTo] | None = None,
         name: str | None = None,
     ) -> Any:  # noqa: ANN401  a middleware, or a decorator that makes one
-        if func is not None:
-            return _build(func, kind, name, tools or (), state_schema)
-        return lambda function: _build(function, kind, name, tools or (), state_schema)
+        def build(function: Function) -> AgentMiddleware:
+            return _build(function, kind, name, tools or (), state_schema, declare)
 
+        declare = hook_config(can_jump_to=can_jump_to)
+        return build if func is None else build(func)
+
+    return _named(decorate, kind)
+
+
+def _wrap_decorator(kind: Kind) -> Callable[..., Any]:
+    def decorate(
+        func: Function | None = None,
+        *,
+        state_schema: type | None = None,
+        tools: list[Any] | None = None,
+        name: str | None = None,
+    ) -> Any:  # noqa: ANN401  a middleware, or a decorator that makes one
+        def build(function: Function) -> AgentMiddleware:
+            return _build(function, kind, name, tools or (), state_schema, hook_config())
+
+        return build if func is None else build(func)
+
+    return _named(decorate, kind)
+
+
+def _named(decorate: Callable[..., Any], kind: Kind) -> Callable[..., Any]:
     decorate.__name__ = kind
     decorate.__doc__ = f"Make a middleware from a function, which is its `{kind}`."
     return decorate
 
 
-before_agent = _decorator("before_agent")
-before_model = _decorator("before_model")
-after_model = _decorator("after_model")
-after_agent = _decorator("after_agent")
-wrap_model_call = _decorator("wrap_model_call")
-wrap_tool_call = _decorator("wrap_tool_call")
+before_agent = _hook_decorator("before_agent")
+before_model = _hook_decorator("before_model")
+after_model = _hook_decorator("after_model")
+after_agent = _hook_decorator("after_agent")
+wrap_model_call = _wrap_decorator("wrap_model_call")
+wrap_tool_call = _wrap_decorator("wrap_tool_call")
 
 
 class _DynamicPrompt(AgentMiddleware):
@@ -103,8 +136,3 @@ class _DynamicPrompt(AgentMiddleware):
 def dynamic_prompt(func: Function | None = None) -> Any:  # noqa: ANN401  a middleware, or a decorator that makes one
     """Make a middleware from a function that returns the system prompt for a request."""
     return _DynamicPrompt if func is None else _DynamicPrompt(func)
-
-
-def hook_config(*, can_jump_to: list[JumpTo] | None = None) -> Callable[[F], F]:
-    """Declare where a hook may jump; accepted for compatibility: every hook may jump anywhere."""
-    return lambda function: function

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from foldline._run import Run
 from foldline.agents.middleware.base import AgentMiddleware, Handler, ModelHandler
 from foldline.agents.requests import ModelRequest, ModelResponse, ToolCallRequest
-from foldline.agents.tool_calls import error_message
-from foldline.exceptions import BlockingCallError, BudgetExceeded, ModelError, UsageError
+from foldline.agents.tool_calls import PROGRAM_ERRORS, error_message
+from foldline.exceptions import BudgetExceeded, ModelError, UsageError
 from foldline.messages import AIMessage
 from foldline.tools.base import BaseTool
 from foldline.utils.signature import show_defaults
@@ -23,7 +23,7 @@ __all__ = ["ModelRetryMiddleware", "RetryOn", "ToolRetryMiddleware", "default_re
 
 RetryOn = tuple[type[Exception], ...] | type[Exception] | Callable[[Exception], bool]
 OnFailure = Literal["continue", "error"] | Callable[[Exception], str]
-NOT_RETRYABLE = (BudgetExceeded, UsageError, BlockingCallError)
+NOT_RETRYABLE = (BudgetExceeded, *PROGRAM_ERRORS)
 
 
 def default_retry_on(error: Exception) -> bool:

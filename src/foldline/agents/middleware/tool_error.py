@@ -8,6 +8,7 @@ from typing import Any
 from foldline._run import Run
 from foldline.agents.middleware.base import AgentMiddleware, Handler
 from foldline.agents.requests import ToolCallRequest
+from foldline.agents.tool_calls import is_program_error
 from foldline.messages import ToolMessage
 from foldline.utils.signature import show_defaults
 from foldline.workflows.log import ends_run
@@ -26,7 +27,7 @@ class ToolErrorMiddleware(AgentMiddleware):
     """Sends the model a custom message when a tool raises, and lets the agent continue.
 
     `on_error` takes the error and the request and returns a text, a ToolMessage, or None to leave
-    the error to the agent.
+    the error to the agent. Without `on_error`, a wrong use of foldline inside the tool is raised.
     """
 
     @show_defaults
@@ -38,7 +39,8 @@ class ToolErrorMiddleware(AgentMiddleware):
         try:
             return await handler(request)
         except Exception as error:
-            if ends_run(error):
+            is_default = self.on_error is describe_error
+            if ends_run(error) or (is_default and is_program_error(error)):
                 raise
             answer = await run.io.call(self.on_error, error, request)
             if answer is None:

@@ -135,7 +135,7 @@ def _guess_media_type(source: str, content: object, filename: object) -> str | N
     return media_type(data, name)
 
 
-def read_tool(tool: object) -> object:
+def read_tool(tool: object, location: str = "tool") -> object:
     """Convert a tool: AIGNE's dict in snake_case or camelCase; other forms of tools stay as they are."""
     if not isinstance(tool, Mapping):
         return tool
@@ -143,7 +143,30 @@ def read_tool(tool: object) -> object:
     function = converted.get("function")
     if isinstance(function, Mapping):
         converted["function"] = {_tool_key(key): value for key, value in function.items()}
+    _check_tool(converted, location)
     return converted
+
+
+def _check_tool(tool: Options, location: str) -> None:
+    """Raise for a function tool without a part that AIGNE requires; a flat one has `name` beside its type."""
+    if "function" not in tool and (tool.get("type") != "function" or "name" in tool):
+        return
+    function = tool.get("function")
+    name = None
+    if tool.get("type") != "function":
+        problem = f"has the `type` {tool.get('type')!r}"
+    elif not isinstance(function, Mapping):
+        problem = f"has the `function` {function!r:.80}"
+    elif not (name := function.get("name")) or not isinstance(name, str):
+        problem = f"has the `name` {name!r:.80}"
+    elif not isinstance(function.get("parameters"), Mapping):
+        problem = f"({name}) has the `parameters` {function.get('parameters')!r:.80}"
+    else:
+        return
+    raise UsageError(
+        f'{location} {problem}: write {{"type": "function", "function": {{"name": …, "parameters": {{…}}}}}}, with a '
+        'JSON Schema as parameters ({"type": "object", "properties": {}} for none)'
+    )
 
 
 def _tool_key(key: str) -> str:

@@ -30,6 +30,13 @@ from foldline.language_models.records.reading import (
     read_response_format,
     read_tool,
 )
+from foldline.language_models.records.writing import (
+    write_call,
+    write_file,
+    write_message,
+    write_options,
+    write_tool,
+)
 from foldline.language_models.structured.output import StructuredCheck, structured_options
 from foldline.language_models.structured.tool_binding import bound_tools
 from foldline.messages import AIMessage, BaseMessage
@@ -102,12 +109,34 @@ class ChatModelInput(_Record):
     @field_validator("tools", mode="before")
     @classmethod
     def _read_tools(cls, value: object) -> object:
-        return [read_tool(tool) for tool in value] if isinstance(value, list) else value
+        if not isinstance(value, list):
+            return value
+        return [read_tool(tool, f"tools[{index}]") for index, tool in enumerate(value)]
 
     @field_validator("response_format", mode="before")
     @classmethod
     def _read_format(cls, value: object) -> object:
         return read_response_format(value) if isinstance(value, Mapping) else value
+
+    @field_serializer("messages")
+    def _write_messages(self, messages: list[BaseMessage], info: SerializationInfo) -> list[Any]:
+        return [write_message(message, camel=bool(info.by_alias)) for message in messages]
+
+    @field_serializer("tools")
+    def _write_tools(self, tools: list[Any] | None, info: SerializationInfo) -> list[Any] | None:
+        if tools is None:
+            return None
+        return [write_tool(tool, camel=bool(info.by_alias)) for tool in tools]
+
+    @field_serializer("response_format")
+    def _write_format(self, value: Options | None, info: SerializationInfo) -> Options | None:
+        if value is None or not info.by_alias:
+            return value
+        return {to_camel(key): part for key, part in value.items()}
+
+    @field_serializer("model_options")
+    def _write_options(self, options: Options, info: SerializationInfo) -> Options:
+        return write_options(options, camel=bool(info.by_alias))
 
     def call_options(
         self, profile: ModelProfile | None, max_retries: int = 0
@@ -195,7 +224,7 @@ class ChatModelOutput(_Record):
 
     @field_serializer("files")
     def _write_files(self, files: list[Any], info: SerializationInfo) -> list[Any]:
-        return [_aigne_file(file) for file in files] if info.by_alias else files
+        return [write_file(file, camel=True) for file in files] if info.by_alias else files
 
 
 def is_record(value: object) -> TypeGuard[ChatModelInput | Mapping[str, Any]]:
@@ -254,22 +283,13 @@ def output_of(message: AIMessage, check: StructuredCheck | None = None) -> ChatM
     return ChatModelOutput(
         text=text,
         json_=value,
-        tool_calls=[_call(call, extras.get(call.get("id"))) for call in calls],
+        tool_calls=[write_call({**call, "extras": extras.get(call.get("id"))}) for call in calls],
         usage=_usage(message.usage_metadata),
         model=metadata.get("model_name") or metadata.get("model"),
         files=[dict(block) for block in blocks if block.get("type") in MEDIA],
         thoughts=thoughts or None,
         message=message,
     )
-
-
-def _call(call: Mapping[str, Any], extras: Mapping[str, Any] | None) -> Options:
-    tool_call: Options = {
-        "id": call.get("id"),
-        "type": "function",
-        "function": {"name": call["name"], "arguments": call["args"]},
-    }
-    return {**tool_call, "metadata": dict(extras)} if extras else tool_call
 
 
 def _usage(usage: Mapping[str, Any] | None) -> ChatModelOutputUsage | None:
@@ -283,18 +303,3 @@ def _usage(usage: Mapping[str, Any] | None) -> ChatModelOutputUsage | None:
         cache_creation_input_tokens=details.get("cache_creation") or 0,
         aigne_hub_credits=usage.get("aigne_hub_credits"),
     )
-
-
-def _aigne_file(file: object) -> object:
-    """Return a media block as AIGNE's file, with keys in camelCase; anything else unchanged."""
-    if not isinstance(file, Mapping) or file.get("type") not in MEDIA:
-        return file
-    other_fields = {to_camel(key): value for key, value in file.items() if key != "type"}
-    for our_key, key, kind in (
-        ("base64", "data", "file"),
-        ("path", "path", "local"),
-        ("url", "url", "url"),
-    ):
-        if our_key in other_fields:
-            return {"type": kind, key: other_fields.pop(our_key), **other_fields}
-    return dict(file)
