@@ -17,6 +17,7 @@ from foldline.language_models.policies.usage_scope import Limits
 from foldline.output_parsers import StrOutputParser
 from foldline.providers.openai import ChatOpenAI
 from foldline.runnables import RunnableLambda
+from foldline.transports import NativeTransport
 from tests.batches.worker_functions import die, fail, fail_on_b, key_of_worker, shout
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +70,7 @@ def test_secrets_reach_the_workers_and_no_model_carries_one():
 
 @pytest.mark.parametrize(
     ("settings", "field"),
-    [({"default_headers": {"x": "y"}}, "default_headers"), ({"transport": object()}, "transport"),
+    [({"default_headers": {"x": "y"}}, "default_headers"), ({"transport": NativeTransport()}, "transport"),
      ({"api_key": lambda: "k"}, "a function as api_key")],
 )  # fmt: skip
 def test_what_would_be_lost_on_the_way_is_refused_by_name(settings, field):
@@ -199,6 +200,7 @@ RAY = """
 import sys
 from foldline.batches import RayExecutor
 from foldline.runnables import RunnableLambda
+from foldline.transports import NativeTransport
 from tests.batches.worker_functions import die_once, shout
 
 with RayExecutor(num_cpus=0.5, workers=2, **{"_temp_dir": sys.argv[2], "object_store_memory": 80 * 1024 * 1024}) as ray:
@@ -226,6 +228,7 @@ import subprocess, sys, time
 from foldline.batches import RayExecutor
 from foldline.exceptions import FoldlineError
 from foldline.runnables import RunnableLambda
+from foldline.transports import NativeTransport
 from tests.batches.worker_functions import shout
 
 with RayExecutor(num_cpus=0.5, workers=2, **{"_temp_dir": sys.argv[2], "object_store_memory": 80 * 1024 * 1024}) as ray:

@@ -20,7 +20,7 @@ from operator import itemgetter
 from typing import Any, ClassVar, Literal, Self, TypeAlias, overload
 from uuid import UUID
 
-from pydantic import Field, SkipValidation, field_validator, model_validator
+from pydantic import Field, SkipValidation, ValidationInfo, field_validator, model_validator
 
 from foldline._config import RunnableConfig
 from foldline._io import ASYNC, BLOCKING
@@ -47,8 +47,8 @@ from foldline.language_models.call.request import (
 )
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.count import TokenCount, count_tokens
-from foldline.language_models.policies.model_hooks import ModelHooks
 from foldline.language_models.policies.prompt_caching import CacheConfig
+from foldline.language_models.policies.settings import check_setting
 from foldline.language_models.profile import ModelProfile, find_profile
 from foldline.language_models.records.invoke_options import AgentInvokeOptions
 from foldline.language_models.records.parts import ChatModelOutputDelta
@@ -130,7 +130,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
     """The form of files in an answer: written to `output_dir`, as base64, or as URLs."""
     output_dir: Any = Field(default=None, exclude=True, repr=False)
     """The folder for files of an answer (`output_file_type`)."""
-    max_input_tokens: int | None = Field(default=None, exclude=True, repr=False)
+    max_input_tokens: int | None = Field(default=None, gt=0, exclude=True, repr=False)
     """The longest request; by default that of the profile."""
     on_overflow: Literal["raise", "trim"] | None = Field(default=None, exclude=True, repr=False)
     """What to do with a longer one: raise (the default), or drop the oldest messages."""
@@ -153,22 +153,16 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         """Accept the options of the constructor in camelCase too: `retryOnError` is `retry_on_error`."""
         return in_snake_case(cls.model_fields, values)
 
-    @field_validator("retry_on_error")
+    @field_validator("retry_on_error", "prompt_cache")
     @classmethod
-    def _check_retry(cls, value: Retrying) -> object:
-        RetryPolicy.of(value)
+    def _check_config(cls, value: Any, info: ValidationInfo) -> object:  # noqa: ANN401  of either
+        (CacheConfig if info.field_name == "prompt_cache" else RetryPolicy).of(value)
         return value
 
-    @field_validator("prompt_cache")
+    @field_validator("output_version", "guards", "file_resolver", "output_dir", "profile", "hooks")
     @classmethod
-    def _check_prompt_cache(cls, value: object) -> object:
-        CacheConfig.of(value)
-        return value
-
-    @field_validator("hooks")
-    @classmethod
-    def _check_hooks(cls, value: object) -> object:
-        return ModelHooks.of(value)
+    def _check_setting(cls, value: object, info: ValidationInfo) -> object:
+        return check_setting(str(info.field_name), value, cls.__name__)
 
     @model_validator(mode="after")
     def _set_model_profile(self) -> Self:

@@ -8,13 +8,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 from urllib.parse import urlencode
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
 
 from foldline._io import IO
 from foldline._lazy import describe_fields
@@ -39,6 +49,7 @@ from foldline.transports.base import DEFAULT_TIMEOUTS
 from foldline.utils.class_doc import plain_description
 from foldline.utils.json import JsonError, parse_wire
 from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
+from foldline.utils.strings import suggestion
 
 if TYPE_CHECKING:
     from pydantic import GetJsonSchemaHandler
@@ -97,6 +108,25 @@ class Endpoint(BaseModel):
     """Proxy, certificates, HTTP/2 and other options of a transport used by this model only."""
     limits: Limits = Field(default_factory=Limits, exclude=True, repr=False)
     """The largest responses accepted from the server."""
+
+    @field_validator("transport")
+    @classmethod
+    def _check_transport(cls, value: object) -> object:
+        if value is None or callable(getattr(value, "open", None)):
+            return value
+        raise ValueError(f"it is a foldline.transports.Transport, not a {type(value).__name__}")
+
+    @field_validator("limits", "http", mode="before")
+    @classmethod
+    def _check_names(cls, value: object, info: ValidationInfo) -> object:
+        kind = Limits if info.field_name == "limits" else HttpOptions
+        names = [field.name for field in dataclass_fields(kind)]
+        for name in value if isinstance(value, Mapping) else ():
+            if name not in names:
+                raise ValueError(
+                    f"{kind.__name__} has no {name!r}{suggestion(str(name), names)}: it has {', '.join(names)}"
+                )
+        return value
 
     provider_name: ClassVar[str] = "http"
     """The name before the colon: `acme` of "acme:anvil-1"; errors begin with it."""

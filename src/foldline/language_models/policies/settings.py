@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from foldline.exceptions import UsageError
+from foldline.language_models._profile_types import ModelProfile
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest, OutputFileType
 from foldline.language_models.policies.call_options import (
@@ -20,8 +23,18 @@ from foldline.language_models.policies.file_resolver import FileResolver
 from foldline.language_models.policies.model_hooks import ModelHooks
 from foldline.language_models.policies.output_check import OutputCheck
 from foldline.messages import AIMessage
+from foldline.messages.output_version import output_version
+from foldline.utils.suggest import warn_of_typo
 
-__all__ = ["NO_SETTINGS", "CallSettings", "Guard", "GuardMode", "option_names", "take_settings"]
+__all__ = [
+    "NO_SETTINGS",
+    "CallSettings",
+    "Guard",
+    "GuardMode",
+    "check_setting",
+    "option_names",
+    "take_settings",
+]
 
 Guard = Callable[[AIMessage], Any]
 """Returns None or True to accept a message, False or a reason to reject it, or a message to return instead."""
@@ -64,6 +77,61 @@ SETTING_NAMES: Final = frozenset(CallSettings.__slots__)
 """Call options of foldline: they never reach a provider."""
 
 
+SETTING_WORDS: Final[dict[str, tuple[str, ...]]] = {
+    "guard_mode": ("buffer", "post"),
+    "output_file_type": ("local", "file", "url"),
+    "on_overflow": ("raise", "trim"),
+    "on_unsupported": ("warn", "raise"),
+    "prefer_input_file_type": ("file", "url"),
+}
+"""The words that a setting takes."""
+
+
+def check_setting(name: str, value: Any, where: str) -> Any:  # noqa: ANN401  of any setting
+    """Return a setting as a call uses it; raise `UsageError` for a value that has no meaning."""
+    if value is None:
+        return None
+    if name in SETTING_WORDS and value not in SETTING_WORDS[name]:
+        raise UsageError(f"{name} is one of {', '.join(SETTING_WORDS[name])}, not {value!r:.80}")
+    if name == "hooks":
+        return ModelHooks.of(value)
+    if name == "output_version":
+        output_version(value)
+    elif name == "profile":
+        _check_profile(value, where)
+    elif name in SETTING_TYPES:
+        _check_type(name, value)
+    return value
+
+
+SETTING_TYPES: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
+    "file_resolver": ("a FileResolver", lambda value: isinstance(value, FileResolver)),
+    "output_dir": ("the path of a folder", lambda value: isinstance(value, str | PathLike)),
+    "max_input_tokens": (
+        "a number from 1",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and value > 0,
+    ),
+    "guards": (
+        "a list of functions of the answer",
+        lambda value: isinstance(value, list | tuple) and all(map(callable, value)),
+    ),
+}
+"""What a setting is -> whether a value is that."""
+
+
+def _check_type(name: str, value: object) -> None:
+    description, is_right = SETTING_TYPES[name]
+    if not is_right(value):
+        raise UsageError(f"{name} is {description}, not {value!r:.80}")
+
+
+def _check_profile(profile: Mapping[str, Any], where: str) -> None:
+    """Warn of a mistyped key; keys of newer profiles are kept."""
+    names = ModelProfile.__annotations__
+    for name in profile.keys() - names.keys():
+        warn_of_typo(f"{where}(profile=…)", name, names, "it has no effect")
+
+
 def take_settings(
     model: CallModel, request: ChatRequest, configurable: Mapping[str, Any]
 ) -> CallSettings:
@@ -76,8 +144,9 @@ def take_settings(
     call_settings = {key: options.pop(key) for key in SETTING_NAMES & options.keys()}
     if not settings and not call_settings:
         return NO_SETTINGS
-    values = {**settings, **call_settings}
-    values["hooks"] = ModelHooks.of(values.get("hooks"))
+    values = {**settings}
+    for name, value in call_settings.items():
+        values[name] = check_setting(name, value, type(model).__name__)
     request.output_file_type = values.get("output_file_type")
     return CallSettings(**values)
 

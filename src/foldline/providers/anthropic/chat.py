@@ -134,7 +134,10 @@ class ChatAnthropic(Counting, HttpChatModel):
     def _read_betas(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
-        headers = dict(values.get("default_headers") or {})
+        headers = values.get("default_headers")
+        if not isinstance(headers, Mapping):
+            return values
+        headers = dict(headers)
         beta_header = next(
             (headers.pop(name) for name in list(headers) if name.lower() == "anthropic-beta"), None
         )
