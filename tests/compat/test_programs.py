@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from foldline.agents import create_agent
 from foldline.chains import ConversationalRetrievalChain, LLMChain, SimpleSequentialChain
@@ -113,7 +113,7 @@ def test_json_mode_needs_no_schema(call, fault_server):
 
 def test_responses_v1_is_understood():
     assert chat_version("responses/v1") == "v1"
-    with pytest.raises(UsageError, match="'v7'"):
+    with pytest.raises(ValidationError, match="'v7'"):
         chat_version("v7")
 
 

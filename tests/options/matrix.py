@@ -104,6 +104,6 @@ def _wrong_error(row: Row, stage: Outcome, error: Exception) -> str:
     text = str(error)
     if stage != row.outcome:
         return f"{stage}, not {row.outcome}: {type(error).__name__}: {text}"
-    if row.option not in text:
+    if row.option.lower() not in text.lower():
         return f"the error does not name {row.option}: {type(error).__name__}: {text}"
     return "" if row.match in text else f"{type(error).__name__}: {text}"

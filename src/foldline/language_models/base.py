@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, ClassVar, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import TypeVar
 
 from foldline import globals as settings
@@ -27,6 +27,7 @@ from foldline.outputs import LLMResult
 from foldline.prompt_values import PromptValue
 from foldline.runnables.base import Runnable
 from foldline.runnables.serializable import RunnableSerializable
+from foldline.utils.suggest import warn_of_unknown
 
 Cache: TypeAlias = BaseCache | bool | None
 
@@ -86,6 +87,13 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar, Chunk]
     model_config: ClassVar[ConfigDict] = ConfigDict(
         arbitrary_types_allowed=True, protected_namespaces=()
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _warn_of_unknown_arguments(cls, values: object) -> object:
+        if isinstance(values, dict) and not values.keys() <= cls.model_fields.keys():
+            warn_of_unknown(cls, values)
+        return values
 
     @property
     def InputType(self) -> object:

@@ -109,6 +109,13 @@ class Endpoint(BaseModel):
     limits: Limits = Field(default_factory=Limits, exclude=True, repr=False)
     """The largest responses accepted from the server."""
 
+    @field_validator("timeout")
+    @classmethod
+    def _check_timeout(cls, value: TimeoutOption) -> TimeoutOption:
+        if isinstance(value, int | float):
+            Timeouts(total=float(value))
+        return value
+
     @field_validator("transport")
     @classmethod
     def _check_transport(cls, value: object) -> object:

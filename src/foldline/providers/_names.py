@@ -15,7 +15,7 @@ from foldline.utils.suggest import callers_level
 __all__ = ["read_names"]
 
 
-def read_names(cls: type[BaseModel], values: object, aliases: Mapping[str, str]) -> object:
+def read_names(cls: type[BaseModel], values: object, aliases: Mapping[str, str]) -> Any:  # noqa: ANN401  as a validator gets it
     """Return settings under field names; unknown ones are moved to `model_kwargs`, with a warning."""
     if not isinstance(values, dict):
         return values
@@ -35,5 +35,7 @@ def read_names(cls: type[BaseModel], values: object, aliases: Mapping[str, str])
             stacklevel=callers_level(),
         )
         extra = {name: settings.pop(name) for name in unknown}
-        settings["model_kwargs"] = {**extra, **(settings.get("model_kwargs") or {})}
+        further = settings.get("model_kwargs") or {}
+        if isinstance(further, Mapping):  # else the field's own type refuses it
+            settings["model_kwargs"] = {**extra, **further}
     return settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import fields
 from typing import Any
 
 from starlette.applications import Starlette
@@ -14,6 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from foldline.callbacks.base import BaseCallbackHandler
+from foldline.exceptions import UsageError
 from foldline.serve.apps import Servable, ServedApp, as_apps
 from foldline.serve.host import RunHost
 from foldline.serve.keys import KeyStore
@@ -38,6 +40,7 @@ from foldline.serve.wires import (
 )
 from foldline.tracers._open import open_tracer
 from foldline.utils.short_repr import short_repr
+from foldline.utils.strings import suggestion
 
 __all__ = ["ServeApp", "create_app"]
 
@@ -56,6 +59,24 @@ class ServeApp(Starlette):
     server: Server
 
 
+def _read_settings(settings: ServeSettings | None, options: dict[str, Any]) -> ServeSettings:
+    """Return the settings of the caller, or those of the options; both would leave one of them without effect."""
+    if not isinstance(settings, ServeSettings | None):
+        raise UsageError(f"settings is a ServeSettings, not {settings!r:.80}")
+    if settings is not None and options:
+        raise UsageError(
+            f"create_app takes settings=ServeSettings(…) or options ({', '.join(options)}), not both: set them in "
+            "the settings"
+        )
+    names = [field.name for field in fields(ServeSettings)]
+    for name in options:
+        if name not in names:
+            raise UsageError(
+                f"create_app has no option {name!r}{suggestion(name, names)}: it takes {', '.join(names)}"
+            )
+    return settings or ServeSettings(**options)
+
+
 def create_app(
     apps: Servable | Mapping[str, Servable],
     *,
@@ -68,7 +89,10 @@ def create_app(
     Options are those of `Settings`: `create_app({"weather": agent}, log="runs.db")`. Served alone or mounted into
     another app. Where that app does not run the lifespan of mounted apps, the first request opens the run log.
     """
-    settings = settings or ServeSettings(**options)
+    settings = _read_settings(settings, options)
+    for handler in callbacks:
+        if not isinstance(handler, BaseCallbackHandler):
+            raise UsageError(f"callbacks is a list of callback handlers, not of {handler!r:.80}")
     served: dict[str, ServedApp] = as_apps(apps)
     log = RunLog(settings.log)
     handlers = list(callbacks)

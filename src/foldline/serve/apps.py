@@ -89,6 +89,16 @@ class ServedApp:
         on_disconnect: Literal["cancel", "continue"] | None = None,
         provider_name: str | None = None,
     ) -> None:
+        if not str(name) or str(name) != name:
+            raise UsageError(f"the name of an app is a text, not {name!r:.80}")
+        if on_disconnect not in (None, "cancel", "continue"):
+            raise UsageError(
+                f'on_disconnect of the app {name!r} is "cancel", "continue" or None, not {on_disconnect!r:.80}'
+            )
+        if provider_name is not None and not isinstance(provider_name, str):
+            raise UsageError(
+                f"provider_name of the app {name!r} is a text, not {provider_name!r:.80}"
+            )
         self.name = name
         self.target: Any = target
         """The object itself. `kind` says which methods it has."""
@@ -166,7 +176,8 @@ def kind_of(name: str, target: object) -> AppKind:
     if isinstance(target, Runnable):
         return "runnable"
     raise UsageError(
-        f"{name} is a {type(target).__name__}: serve a chat model, an agent, a graph, a runnable or embeddings"
+        f"the target of the app {name!r} is a {type(target).__name__}: apps are chat models, agents, graphs, "
+        "runnables or embeddings"
     )
 
 

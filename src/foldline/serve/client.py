@@ -23,6 +23,7 @@ from foldline.exceptions import (
     ModelQuotaError,
     StreamClosedError,
     StreamInterruptedError,
+    UsageError,
     status_error_class,
 )
 from foldline.load import dumpd, load
@@ -67,7 +68,22 @@ class RemoteRunnable(Runnable[Any, Any]):
         transport: Transport | None = None,
     ) -> None:
         """Take the server's address, the app's name (where it serves several), and the caller's key."""
-        self.url = url.rstrip("/")
+        if not str(url).startswith(("http://", "https://")):
+            raise UsageError(
+                f"url of a RemoteRunnable begins with http:// or https://: {url!r:.80}"
+            )
+        for name, value in (("app", app), ("key", key)):
+            if value is not None and not isinstance(value, str):
+                raise UsageError(
+                    f"{name} of a RemoteRunnable is a text, not a {type(value).__name__}"
+                )
+        if timeouts is not None and not isinstance(timeouts, Timeouts):
+            raise UsageError(f"timeouts of a RemoteRunnable is a Timeouts, not {timeouts!r:.80}")
+        if transport is not None and not callable(getattr(transport, "open", None)):
+            raise UsageError(
+                f"transport of a RemoteRunnable is a Transport, not a {type(transport).__name__}"
+            )
+        self.url = str(url).rstrip("/")
         self.app = app
         self.name = app or "remote"
         self._key = key

@@ -2,15 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 from foldline.exceptions import UsageError
 
 __all__ = ["MEBIBYTE", "ServeSettings"]
 
 MEBIBYTE: Final = 1024 * 1024
+
+
+CHECKS: Final[tuple[tuple[tuple[str, ...], str, Callable[[object], bool]], ...]] = (
+    (
+        (
+            "max_body",
+            "max_messages",
+            "max_tools",
+            "max_batch",
+            "max_runs",
+            "max_streams",
+            "max_events",
+        ),
+        "a whole number from 1",
+        lambda value: type(value) is int and value >= 1,
+    ),
+    (
+        ("drain_seconds",),
+        "a number of seconds from 0",
+        lambda value: type(value) in (int, float) and cast("float", value) >= 0,
+    ),
+    (
+        ("keep_days",),
+        "a number of days above 0, or None",
+        lambda value: value is None or (type(value) in (int, float) and cast("float", value) > 0),
+    ),
+    (("no_auth", "mcp", "studio"), "True or False", lambda value: isinstance(value, bool)),
+    (
+        ("cors_origins", "allowed_hosts"),
+        "a list of texts",
+        lambda value: (
+            isinstance(value, Sequence)
+            and not isinstance(value, str)
+            and all(isinstance(item, str) for item in value)
+        ),
+    ),
+    (("log",), "a file or a URL, as text", lambda value: isinstance(value, str) and bool(value)),
+    (
+        ("traces",),
+        "a file or a URL, as text, or None",
+        lambda value: value is None or (isinstance(value, str) and bool(value)),
+    ),
+)
+"""Settings, what each of them is, and whether a value is that."""
 
 
 @dataclass(slots=True)
@@ -50,15 +94,10 @@ class ServeSettings:
     """Host names of a server without keys, besides localhost."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "max_body",
-            "max_messages",
-            "max_batch",
-            "max_runs",
-            "max_streams",
-            "max_events",
-        ):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is a number from 1, not {getattr(self, name)!r}")
+        for names, description, is_right in CHECKS:
+            for name in names:
+                value = getattr(self, name)
+                if not is_right(value):
+                    raise UsageError(f"{name} is {description}, not {value!r:.80}")
         if "*" in self.cors_origins and len(self.cors_origins) > 1:
             raise UsageError('cors_origins is a list of origins, or ["*"] alone')

@@ -5,14 +5,26 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from functools import cache
+from typing import Any, cast
 
 from foldline._traceback import HOME, WAITING_MODULES
 
-__all__ = ["callers_level", "checked_names", "is_built_from_data", "nearest", "warn_of_typo"]
+__all__ = [
+    "callers_level",
+    "checked_names",
+    "is_built_from_data",
+    "nearest",
+    "warn_of_typo",
+    "warn_of_unknown",
+]
 
 LONGEST = 64
 """Longer names are not compared: the time grows with the square of the length."""
+
+CONSTRUCTORS = ("__init__", "_check_extra", "_warn_of_unknown_arguments", "warn_of_unknown")
+"""Functions of a constructor, which its caller does not call himself."""
 
 checked_names: set[tuple[str, str]] = set()
 """Pairs of a place and a name for which a warning was given, or was not needed."""
@@ -54,6 +66,33 @@ def warn_of_typo(where: str, name: str, known: Iterable[str], otherwise: str) ->
         )
 
 
+def warn_of_unknown(cls: type[Any], names: Iterable[str]) -> None:
+    """Warn of arguments of a constructor that are no fields of its class, and so would be ignored in silence."""
+    if cls.model_config.get("extra", "ignore") != "ignore":
+        return
+    unknown = sorted(set(names) - _argument_names(cast("Hashable", cls)))
+    if not unknown or is_built_from_data():
+        return
+    near = [(name, nearest(name, cls.model_fields)) for name in unknown]
+    descriptions = [f"{name} (did you mean {match!r}?)" if match else name for name, match in near]
+    warnings.warn(
+        f"{cls.__name__} does not know {', '.join(descriptions)}: it has no effect",
+        UserWarning,
+        stacklevel=callers_level(),
+    )
+
+
+@cache
+def _argument_names(cls: Any) -> frozenset[str]:  # noqa: ANN401  a model's class
+    """Return the names that a constructor takes: the fields, and their aliases."""
+    names = set(cls.model_fields)
+    for field in cls.model_fields.values():
+        for alias in (field.alias, field.validation_alias):
+            choices = getattr(alias, "choices", None) or [getattr(alias, "path", [alias])[0]]
+            names |= {getattr(choice, "path", [choice])[0] for choice in choices}
+    return frozenset(names - {None})
+
+
 def callers_level() -> int:
     """Return the `stacklevel` for a warning in the calling function that shows the line that called foldline."""
     level, frame = 1, sys._getframe(1)
@@ -65,7 +104,7 @@ def callers_level() -> int:
 def is_built_from_data() -> bool:
     """Whether foldline itself calls the constructor that is running, with names that came as data."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_name in ("__init__", "_check_extra"):
+    while frame.f_back is not None and frame.f_code.co_name in CONSTRUCTORS:
         frame = frame.f_back
     return frame.f_code.co_filename.startswith(HOME)
 

@@ -23,7 +23,7 @@ from foldline.language_models.structured.schema_walk import (
     unpack_strings,
     without_nulls,
 )
-from foldline.language_models.structured.tool_binding import tool_name, tools_of
+from foldline.language_models.structured.tool_binding import check_flags, tool_name, tools_of
 from foldline.messages import AIMessage
 from foldline.utils._json_repair import GUESSES
 from foldline.utils._signature_schema import is_typed_dict
@@ -422,6 +422,7 @@ def structured_options(
     prefers_strict: bool = False,
 ) -> tuple[dict[str, Any], StructuredCheck]:
     """Return the call options that request the schema, and the check that reads answers by it."""
+    check_flags("with_structured_output", include_raw=include_raw, strict=strict, repair=repair)
     is_any_object = schema is None
     if is_any_object:
         if method not in ("json_mode", "json_object"):
@@ -434,8 +435,8 @@ def structured_options(
         raise UsageError(
             "with tools the answer may be a tool call: pass include_raw=True to see both"
         )
-    if max_retries < 0:
-        raise UsageError(f"max_retries={max_retries}: a number from 0")
+    if type(max_retries) is not int or max_retries < 0:
+        raise UsageError(f"max_retries={max_retries!r:.80}: a number from 0")
     tool_descriptions = tools_of(tools or (), strict=strict)
     chosen = choose_method(method, profile, schema, has_tools=bool(tool_descriptions))
     if strict is None and prefers_strict and chosen == "json_schema" and _can_be_strict(schema):

@@ -15,7 +15,7 @@ from foldline.messages import AIMessage
 from foldline.utils.function_calling import convert_to_openai_tool, is_server_tool
 from foldline.utils.json_schema import remove_titles, validate
 
-__all__ = ["ToolCheck", "Validate", "bound_tools", "tool_name", "tools_of"]
+__all__ = ["ToolCheck", "Validate", "bound_tools", "check_flags", "tool_name", "tools_of"]
 
 Validate = Literal["off", "invalid", "retry"]
 Description = dict[str, Any]
@@ -37,8 +37,11 @@ def tools_of(tools: Sequence[Any], *, strict: bool | None = None) -> list[Descri
     descriptions: list[Description] = []
     by_name: dict[str | None, list[Description]] = {}
     """The same, so that a tool is compared only with those of its name."""
-    for tool in tools:
-        description = _with_extras(tool, _describe(tool, strict))
+    for place, tool in enumerate(tools):
+        try:
+            description = _with_extras(tool, _describe(tool, strict))
+        except UsageError as error:
+            raise UsageError(f"tools[{place}]: {error}") from error
         namesakes = by_name.setdefault(tool_name(description), [])
         if not any(_is_same(description, other) for other in namesakes):
             namesakes.append(description)
@@ -49,6 +52,13 @@ def tools_of(tools: Sequence[Any], *, strict: bool | None = None) -> list[Descri
             f"two tools are named {duplicates[0]!r}: the model could not tell them apart, rename one"
         )
     return descriptions
+
+
+def check_flags(where: str, **flags: object) -> None:
+    """Raise `UsageError` for an option that is neither True, False nor None: any other value would count as True."""
+    for name, value in flags.items():
+        if value is not None and not isinstance(value, bool):
+            raise UsageError(f"{where}({name}={value!r:.80}): True, False or None")
 
 
 def _is_same(tool: Description, other: Description) -> bool:
@@ -78,6 +88,7 @@ def bound_tools(
     """Return the call options that `bind_tools` binds."""
     if validate not in get_args(Validate):
         raise UsageError(f'validate={validate!r}: "off", "invalid" or "retry"')
+    check_flags("bind_tools", parallel_tool_calls=parallel_tool_calls, strict=strict)
     descriptions = tools_of(tools, strict=strict)
     options: dict[str, Any] = {"tools": descriptions}
     choice = None

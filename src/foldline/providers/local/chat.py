@@ -24,8 +24,10 @@ from foldline.providers._completions.encode import encode_completion
 from foldline.providers._completions.host import Host
 from foldline.providers._explain import Explained, prepare
 from foldline.providers._foreign_messages import ForeignBlocks
+from foldline.providers._names import read_names
 from foldline.providers.local.runtime import RuntimeSettings
 from foldline.providers.local.session import SMOLLM2, LocalModel
+from foldline.utils.spelling import in_snake_case
 
 __all__ = ["ChatLlamaCpp"]
 
@@ -135,7 +137,7 @@ class ChatLlamaCpp(BaseChatModel):
     def _read_names(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
-        settings = {ALIASES.get(name, name): value for name, value in values.items()}
+        settings = read_names(cls, in_snake_case(cls.model_fields, values), ALIASES)
         if isinstance(settings.get("model"), str):
             settings["model"] = NICKNAMES.get(settings["model"], settings["model"])
         return settings
