@@ -368,10 +368,15 @@ class TraceWriter:
             self._transact_patiently(rows, incomplete, loss)
         except Exception as error:  # noqa: BLE001  whatever is wrong with the file, the run goes on
             self._is_gone = True
-            for record in (*changes.whole_records, *changes.ended):
-                self._runs.incomplete.add(record.trace_id)
-            if count := len(changes.whole_records) + len(changes.ended):
-                self._count_lost(count, repr(error))
+            # A run that still lasts is written as a whole when it ends.
+            lost = [
+                record
+                for record in (*changes.whole_records, *changes.ended)
+                if record.end is not None
+            ]
+            self._runs.incomplete.update(record.trace_id for record in lost)
+            if lost:
+                self._count_lost(len(lost), repr(error))
             return
         self._progress, self._is_gone = time.monotonic(), False
         self._runs.forget_marked(incomplete)

@@ -235,6 +235,11 @@ class TraceStore:
         )
         return list(dict.fromkeys(str(row[0]) for row in rows))[:500]
 
+    def losses(self) -> list[dict[str, Any]]:
+        """Return when runs could not be written, and how many, newest first: `start_time`, `end_time`, `runs`."""
+        rows = self._all("SELECT start_time, end_time, runs FROM losses ORDER BY end_time DESC")
+        return [dict(zip(("start_time", "end_time", "runs"), row, strict=True)) for row in rows]
+
     def summaries(self, trace_ids: Sequence[str]) -> list[TraceSummary]:
         """Return the summaries of these traces."""
         return self._read(lambda statements: summarize(statements, list(trace_ids)))
@@ -324,7 +329,9 @@ class TraceStore:
         """Delete what is older than `max_age` seconds, then the oldest until `max_bytes` hold the rest."""
         deleted = 0
         if max_age is not None:
-            deleted += self.delete(before=time.time() - max_age)
+            oldest = time.time() - max_age
+            deleted += self.delete(before=oldest)
+            self._write(partial(_delete_losses, oldest))
         if max_bytes is not None:
             while (used := self._database.used_bytes()) > max_bytes:
                 roots = self.count()
@@ -433,6 +440,10 @@ def _tree(runs: list[StoredRun]) -> StoredRun | None:
         run.parent_run = parent
         parent.child_runs.append(run)
     return root
+
+
+def _delete_losses(oldest: float, statements: Statements) -> None:
+    statements.execute("DELETE FROM losses WHERE end_time < ?", (oldest,))
 
 
 def _served_run(extra: str) -> str | None:
