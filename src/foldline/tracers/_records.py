@@ -11,10 +11,21 @@ from foldline.callbacks.stdout import name_of
 from foldline.tracers._rows import RunRecord
 from foldline.tracers.core import describe_retry, llm_outputs
 
-__all__ = ["ENDINGS", "INTERRUPTS", "Action", "Entry", "OpenRuns"]
+__all__ = [
+    "ENDINGS",
+    "INTERRUPTS",
+    "INTERRUPT_CLASSES",
+    "Action",
+    "Entry",
+    "OpenRuns",
+    "questions_of",
+]
 
 INTERRUPTS = "__interrupt__"
 """The key under which agents, graphs and flows return the questions for which they stopped."""
+
+INTERRUPT_CLASSES = frozenset({"FlowInterrupt", "FlowInterruptedError"})
+"""What `interrupt()` raises inside a run, and what a flow that was called as a function raises: no failures."""
 
 
 class Action(IntEnum):
@@ -79,7 +90,7 @@ class OpenRuns:
         else:
             is_answer = action is Action.ANSWER
             record.outputs = llm_outputs(content, dump=False) if is_answer else content
-            record.interrupts = None if is_answer else _questions(content)
+            record.interrupts = None if is_answer else questions_of(content)
         if inputs is not None:
             record.is_written = False  # the whole row is written, again if it was before
             record.inputs = inputs if isinstance(inputs, dict) else {"input": inputs}
@@ -123,7 +134,7 @@ def _fail(record: RunRecord, failure: tuple[Any, ...]) -> Any:  # noqa: ANN401  
     return inputs
 
 
-def _questions(outputs: object) -> list[Any] | None:
+def questions_of(outputs: object) -> list[Any] | None:
     """Return the questions for which a run stopped; None where it did not."""
     if not isinstance(outputs, Mapping):
         return None

@@ -41,7 +41,7 @@ class TraceSummary:
     """The first line of the root's error."""
     failed_runs: int
     status: str
-    """running, done, failed, or waiting (for a person's answer)."""
+    """running, done, failed, waiting (for a person's answer), or answered (it waited, and its thread went on)."""
     asks: str | None = None
     """The first words of what it asks, where it waits."""
     incomplete: bool = False
@@ -166,7 +166,7 @@ IS_WAITING = (
 """Whether a root still waits: an answer continues its thread with another trace."""
 SHOWN = (
     "id", "name", "run_type", "start_time", "end_time", "first_token_time", "session_id", "thread_id", "user_id",
-    "question", "answer", "error_class", "incomplete",
+    "question", "answer", "error_class", "status", "incomplete",
 )  # fmt: skip
 
 
@@ -222,6 +222,8 @@ def _root(row: tuple[Any, ...]) -> dict[str, Any]:
         status = WAITING
     elif root["end_time"] is None:
         status = "running"
+    elif root["status"] == WAITING:
+        status = "answered"
     else:
         status = "done" if error is None and root["error_class"] is None else "failed"
     return {

@@ -42,7 +42,7 @@ GATHERING = 0.05
 """Seconds that entries gather before they are written together; most runs have ended by then and cost one row."""
 INDEX_BACKLOG = 5_000
 """Runs that may wait for the full-text index while there is other work."""
-MOST_LIMITS = 10
+MOST_LIMITS = 20
 """How many times `limit` the queue may hold when many starts come at once; what comes then waits outside."""
 SHORTEST_PAUSE = 0.005
 PAUSE_OF_ONE = 0.0001
@@ -239,7 +239,9 @@ class TraceWriter:
                 self._settle(entry)
 
     def _settle(self, entry: Entry) -> None:
-        if len(self._waiting) < self._options.limit * MOST_LIMITS and not self._is_closed:
+        """Queue an entry that has waited long enough, twice as far as others may where the store still writes."""
+        most = self._options.limit * MOST_LIMITS * (1 if self._is_gone else 2)
+        if len(self._waiting) < most and not self._is_closed:
             self._append(entry)
         else:
             self.drop(entry, f"there was no room for {self._options.trace_wait:g} s")

@@ -22,7 +22,7 @@ from foldline.callbacks.dispatch import HookWait, inline
 from foldline.callbacks.observers import RunObserver
 from foldline.exceptions import UsageError
 from foldline.tracers._config_record import RECORDED_KEYS, record_config
-from foldline.tracers._records import Action
+from foldline.tracers._records import INTERRUPT_CLASSES, Action
 from foldline.tracers._redact import Redactor
 from foldline.tracers._revision import find_revision
 from foldline.tracers._rows import RedactHook
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DatabaseTracer", "TracerOptions"]
 
-INTERRUPT_CLASSES = frozenset({"FlowInterrupt", "FlowInterruptedError"})
-"""What `interrupt()` raises inside a run, and what a flow that was called as a function raises: no failures."""
 LONGEST_MESSAGE = 4_000
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakSet
 
+from foldline.callbacks.observers import RunObserver
 from foldline.exceptions import MissingExtraError
 from foldline.load import dumpd
 from foldline.outputs import LLMResult
@@ -59,7 +60,7 @@ def wait_for_all_tracers() -> None:
         tracer.wait_for_futures()
 
 
-class LangChainTracer(BaseTracer):
+class LangChainTracer(RunObserver, BaseTracer):
     """Sends every run to LangSmith.
 
     `LANGSMITH_TRACING=true` attaches one to every run; `LANGSMITH_API_KEY`, `LANGSMITH_ENDPOINT` and
@@ -91,9 +92,18 @@ class LangChainTracer(BaseTracer):
         self.latest_run: Run | None = None
         """The root of the last trace that ended."""
         self._redactor = Redactor(secrets)
+        self._threads: dict[UUID, str] = {}
+        """Threads that `configurable` names, of runs that are about to start."""
         _tracers.add(self)
 
+    def on_run_config(self, run_id: UUID, configurable: Mapping[str, Any]) -> None:
+        """Keep the thread until the run starts: LangSmith groups traces by it, and LangChain sends it as metadata."""
+        if configurable.get("thread_id") is not None:
+            self._threads[run_id] = str(configurable["thread_id"])
+
     def _on_run_create(self, run: Run) -> None:
+        if self._threads and (thread := self._threads.pop(run.id, None)) is not None:
+            run.extra["metadata"] = {"thread_id": thread, **run.extra.get("metadata", {})}
         run.tags = list(dict.fromkeys([*(run.tags or []), *self.tags]))
         if self.tracing_metadata:
             run.extra["metadata"] = {**self.tracing_metadata, **run.extra.get("metadata", {})}

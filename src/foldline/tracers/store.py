@@ -190,6 +190,15 @@ class TraceStore:
         )
         return [str(row[0]) for row in self._all(walk)]
 
+    def newest_threads(self, limit: int) -> list[str]:
+        """Return the threads with the newest runs, newest first."""
+        rows = self._all(
+            "SELECT thread_id FROM runs WHERE thread_id IS NOT NULL GROUP BY thread_id "
+            "ORDER BY max(start_time) DESC LIMIT ?",
+            (limit,),
+        )
+        return [str(row[0]) for row in rows]
+
     def figures(
         self, start: float, end: float, step: float, model: str | None = None
     ) -> list[dict[str, Any]]:
