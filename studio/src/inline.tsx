@@ -4,6 +4,8 @@ import { type ComponentChildren, type JSX } from "preact";
 const MARKS = /`+|\*\*?|__|!?\[|https?:\/\//g;
 const ADDRESS = /[^\s<>()]+/y;
 const DEEPEST = 4;
+/** Elements of one line; a browser takes seconds to lay out ten thousand, so that what follows is shown as it was written. */
+const MOST = 2_000;
 
 export function inline(text: string, depth = 0): ComponentChildren[] {
   return depth < DEEPEST ? new Line(text, depth).parts() : [text];
@@ -24,7 +26,7 @@ class Line {
   ) {}
 
   parts(): ComponentChildren[] {
-    for (let match = this.marks.exec(this.text); match; match = this.marks.exec(this.text)) this.take(match[0], match.index);
+    for (let match = this.marks.exec(this.text); match && this.found.length < 2 * MOST; match = this.marks.exec(this.text)) this.take(match[0], match.index);
     this.push(this.text.length, null, this.text.length);
     return this.found;
   }

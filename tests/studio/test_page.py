@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 
 from foldline.runnables import RunnableLambda
+from foldline.testing import ScriptedChatModel
 from foldline.tracers import SQLiteTracer, TraceStore
 from foldline.tracers._columns import COLUMNS, UPSERT
 from foldline.tracers._schema import connect
+from foldline.workflows import Command
 from tests.studio.test_api import asking_agent
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -180,6 +182,63 @@ def test_what_a_model_writes_is_inert(studio: Any, open_page: Any):
     assert page.evaluate("window.hacked") is None
 
 
+HOSTILE = {
+    "backticks of every length": " ".join("`" * (1 + place % 400) for place in range(400)),
+    "runs of backticks": "`a``" * 20_000,
+    "open brackets": "[" * 400_000,
+    "open links": "[a](" * 100_000,
+    "brackets, and one that closes": "[" * 400_000 + "]",
+    "stars": "*a **b " * 60_000,
+    "underscores": "__a " * 100_000,
+    "addresses": "http://" * 60_000,
+    "a table of spaces": "|a|\n" + " " * 200_000 + "x",
+    "a rule of spaces": "- " * 150_000 + "x",
+    "quotes": "> " * 150_000,
+    "pictures": "![](" * 100_000,
+    "ten megabytes of words": "word " * 2_000_000,
+    "ten megabytes of lines": "a line of words\n" * 650_000,
+    "an open fence": "```\n" + "<b>code</b>\n" * 100_000,
+    "html": "<img src=x onerror=alert(1)><script>window.hacked=1</script>" * 5_000,
+    "escapes": "\x1b[" * 100_000 + "\x1b]" * 100_000,
+}
+
+
+@pytest.mark.timing
+def test_F_V07_hostile_texts_do_not_stop_the_page(start: Any, tmp_path: Path, open_page: Any):
+    """Each is opened, and as much of it shown as the page offers at once, ten times: the page answers meanwhile."""
+    with SQLiteTracer(tmp_path / "traces.db") as tracer:
+        for name, text in HOSTILE.items():
+            model = ScriptedChatModel(script=lambda request, text=text: text)
+            model.invoke(name, {"callbacks": [tracer], "run_name": name})
+    studio = start()
+    page = open_page(studio)
+    page.wait_for_selector(".row .question")
+    slow: dict[str, float] = {}
+    for trace in studio.get("traces?limit=100")["traces"]:
+        page.goto(f"{studio.url}/#/traces/{trace['id']}")
+        page.wait_for_selector(".message.assistant", timeout=30_000)
+        for _ in range(3):
+            if not page.locator(MORE).count():
+                break
+            slow[trace["name"]] = max(slow.get(trace["name"], 0.0), page.evaluate(SHOW_MORE))
+        assert page.locator(".message.assistant img, .message.assistant script").count() == 0
+
+    assert {name: time for name, time in slow.items() if time > 2_000} == {}
+    assert len(slow) >= 14
+    assert page.evaluate("window.hacked") is None
+
+
+MORE = (
+    ".message.assistant .more:has-text('Show all'), .message.assistant .more:has-text('Show more')"
+)
+SHOW_MORE = """async () => {
+  const begun = performance.now();
+  document.querySelector(".message.assistant .more").click();
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+  return performance.now() - begun;
+}"""
+
+
 @pytest.mark.timing
 def test_long_pictured_and_right_to_left_texts(studio: Any, open_page: Any, shoot: Any):
     [long] = studio.get("traces?q=five+thousand")["traces"]
@@ -301,11 +360,7 @@ def test_conversations_and_threads(
     agent = asking_agent()
     shutil.copytree(example_folder, tmp_path, dirs_exist_ok=True)
     with SQLiteTracer(tmp_path / "traces.db") as tracer:
-        config = {
-            "configurable": {"thread_id": "trip"},
-            "metadata": {"thread_id": "trip"},
-            "callbacks": [tracer],
-        }
+        config = {"configurable": {"thread_id": "trip"}, "callbacks": [tracer]}
         agent.invoke({"messages": "Book Rome"}, config)
     studio = start(apps={"booker": agent})
     page = open_page(studio, "/sessions")
@@ -320,6 +375,43 @@ def test_conversations_and_threads(
     page.wait_for_selector("text=Done.")
     page.click(".timeline button >> nth=0")
     page.wait_for_selector("text=Done.", state="detached")
+
+
+def test_a_run_that_waits_for_a_person_looks_so_until_it_is_answered(
+    start: Any, tmp_path: Path, open_page: Any
+):
+    agent = asking_agent()
+    studio = start(apps={"booker": agent})
+    with SQLiteTracer(tmp_path / "traces.db") as tracer:
+        config = {"configurable": {"thread_id": "trip"}, "callbacks": [tracer]}
+        agent.invoke({"messages": "Book Rome"}, config)
+        tracer.flush()
+        page = open_page(studio)
+        page.wait_for_selector(".row .dot.asks[title='waits for an answer']")
+        assert page.inner_text(".row .answer") == "Waits: Book Rome?"
+        assert page.inner_text(".row .took") == "waiting"
+        page.click("label:has-text('Waiting')")
+        page.wait_for_selector(".row .dot.asks")
+        page.click(".row .question")
+        page.wait_for_selector(".badge:has-text('waits for an answer')")
+        page.wait_for_selector("text=This run waits for an answer to")
+        assert "Book Rome?" in page.inner_text(".run .interrupt")
+        page.goto(f"{studio.url}/#/sessions")
+        page.wait_for_selector(".list a:has-text('trip') .asks:has-text('Book Rome?')")
+        agent.invoke(Command(resume="yes"), config)
+    page.goto(f"{studio.url}/#/traces")
+    until(lambda: studio.get("traces?waiting=1")["traces"] == [])
+    page.click("label:has-text('Waiting')")
+    until(lambda: page.locator(".row .dot.fine").count() == 2)
+
+
+def test_runs_that_could_not_be_written_are_told(start: Any, tmp_path: Path, open_page: Any):
+    with SQLiteTracer(tmp_path / "traces.db") as tracer:
+        tracer._writer._count_lost(7, "a test")
+        RunnableLambda(lambda x: x, name="step").invoke(1, {"callbacks": [tracer]})
+    page = open_page(start())
+
+    page.wait_for_selector("text=7 runs could not be written")
 
 
 def test_a_dataset_is_made_run_and_scored(studio: Any, open_page: Any, shoot: Any):

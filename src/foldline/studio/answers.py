@@ -38,7 +38,11 @@ NO_STORE = {"cache-control": "no-store"}
 
 def answer_json(value: object, status: int = 200) -> Response:
     """Return a value as JSON that every browser reads."""
-    return JSONResponse(value, status, headers=NO_STORE)
+    try:
+        return JSONResponse(value, status, headers=NO_STORE)
+    except UnicodeEncodeError:  # half a character, which UTF-8 has not: written as an escape
+        text = json.dumps(value, allow_nan=False)
+        return Response(text, status, headers=NO_STORE, media_type="application/json")
 
 
 async def threaded(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
