@@ -297,6 +297,33 @@ def test_the_message_of_an_error_is_apart_from_where_it_arose(call: Any, place: 
     assert [run.revision for run in children(root)] == [None, None]
 
 
+def test_the_form_of_an_agent_shows_what_changed(call: Any, path: Path):
+    def form(prompt: str, description: str) -> dict[str, Any]:
+        @tool(description=description)
+        def look(place: str) -> str:
+            return place
+
+        model = ScriptedChatModel(script=["Hi."])
+        agent = create_agent(model, [look], system_prompt=prompt)
+        with SQLiteTracer(path) as tracer:
+            call.invoke(agent, {"messages": "hi"}, {"callbacks": [tracer]})
+        [root] = TraceStore(path).recent(1)
+        assert root.serialized is not None
+        return root.serialized
+
+    first, same = form("Be short.", "Look."), form("Be short.", "Look.")
+    other_prompt, other_tool = form("Be long.", "Look."), form("Be short.", "Look there.")
+
+    assert first == same
+    assert "Be short" not in str(first)
+    assert changed(first, other_prompt) == ["system_prompt"]
+    assert changed(first, other_tool) == ["tools"]
+
+
+def changed(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    return [key for key in first if first[key] != second[key]]
+
+
 def test_the_revision_is_that_of_the_environment_or_the_commit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

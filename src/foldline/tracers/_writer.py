@@ -63,11 +63,13 @@ class WriterOptions(NamedTuple):
 
     def check(self) -> None:
         """Raise for values that cannot work."""
-        if isinstance(self.limit, bool) or not isinstance(self.limit, int) or self.limit < 1:
+        limit: object = self.limit
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             raise UsageError(f"limit must be a whole number of at least 1, not {self.limit!r}")
         if self.overflow not in ("wait", "drop"):
             raise UsageError(f'overflow is "wait" or "drop", not {self.overflow!r}')
-        if not isinstance(self.trace_wait, int | float) or not self.trace_wait >= 0:
+        seconds: object = self.trace_wait
+        if not isinstance(seconds, int | float) or not seconds >= 0:
             raise UsageError(f"trace_wait is a number of seconds, not {self.trace_wait!r}")
 
 
