@@ -1,6 +1,6 @@
 """Read traces from where a tracer writes them, SQLite or PostgreSQL: lists, trees, searches, figures; score and delete.
 
-Reading does not disturb who writes. Every method has an awaited twin whose name begins with `a`.
+Reading does not disturb who writes. What returns runs or lists of traces has an async form whose name begins with `a`.
 """
 
 from __future__ import annotations
