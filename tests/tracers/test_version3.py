@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 from foldline.agents import create_agent
 from foldline.checkpoint import InMemorySaver
+from foldline.cli.app import app as command_line
 from foldline.exceptions import FlowInterruptedError, StoreError
 from foldline.graph.store.memory import InMemoryStore
 from foldline.runnables import RunnableLambda
@@ -169,6 +171,32 @@ def test_a_run_that_waits_for_a_person_says_so_and_what_it_asks(call: Any, place
     assert answer == Command(resume="yes")
 
 
+def test_the_command_line_shows_what_waits(
+    path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    with SQLiteTracer(path) as tracer:
+        config: Any = {"configurable": {"thread_id": "t"}, "callbacks": [tracer]}
+        asking_agent().invoke({"messages": "hi"}, config)
+        ECHO.invoke("over", {"callbacks": [tracer]})
+    arguments = ["--file", str(path)]
+
+    command_line(["traces", "--waiting", *arguments], standalone_mode=False)
+    listed = capsys.readouterr().out
+    [waiting] = TraceStore(path).find(TraceFilters(only_waiting=True))
+    command_line(["traces", waiting.id, *arguments], standalone_mode=False)
+    tree = capsys.readouterr().out
+
+    assert "WAITS FOR AN ANSWER Really?" in listed
+    assert "over" not in listed
+    assert 'WAITS for an answer to: {"question": "Really?"}' in tree
+    assert "ERROR" not in tree
+    root = TraceStore(path).trace(waiting.id)
+    assert root is not None
+    spans = json.loads(export_trace(root, "otel"))["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    assert not any("status" in span for span in spans)
+    assert '"status": "waiting"' in export_trace(root, "jsonl")
+
+
 def test_a_flow_called_as_a_function_is_a_run_and_waits(call: Any, path: Path):
     @workflow(checkpointer=InMemorySaver())
     def book(city: str) -> str:
@@ -259,6 +287,22 @@ def test_steps_of_a_flow_are_runs_with_what_they_drew(call: Any, place: TracePla
     assert [unpack(details["value"], "it") for _, details in events] == drawn[1:]
     [event] = [event for event in root.events if event["name"] == "now"]
     assert unpack(event["kwargs"]["value"], "it") == drawn[0]
+
+
+def test_a_step_is_a_chain_in_a_stream_of_events():
+    @step
+    def add(a: int) -> int:
+        return a + 1
+
+    @workflow
+    def flow(a: int) -> int:
+        return add(a)
+
+    events = flow.stream_events(2)
+    assert [(event["event"], event["name"]) for event in events if event["name"] == "add"] == [
+        ("on_chain_start", "add"),
+        ("on_chain_end", "add"),
+    ]
 
 
 def test_what_a_run_reads_from_a_store_is_an_event_of_it(call: Any, path: Path):

@@ -300,6 +300,24 @@ def test_a_caller_that_does_not_wait_loses_nothing_silently(
     assert tracer.dropped + count_runs(path) == 100
 
 
+def test_a_hook_that_starts_traced_runs_does_not_wait_for_itself(path: Path):
+    tracers: list[Any] = []
+
+    def redact(run: dict[str, Any]) -> dict[str, Any]:
+        if run.get("name") == "step":
+            for _ in range(5):
+                RunnableLambda(lambda x: x, name="inner").invoke(1, {"callbacks": tracers})
+        return run
+
+    before = time.monotonic()
+    with SQLiteTracer(path, limit=1, redact=redact) as tracer:
+        tracers.append(tracer)
+        STEP.invoke(1, {"callbacks": tracers})
+
+    assert time.monotonic() - before < 4
+    assert tracer.dropped == 0
+
+
 # -- options
 
 
@@ -310,6 +328,11 @@ def test_a_caller_that_does_not_wait_loses_nothing_silently(
         ({"overflow": "block"}, 'overflow is "wait" or "drop", not \'block\''),
         ({"trace_wait": -1}, "trace_wait is a number of seconds, not -1"),
         ({"trace_wait": "5"}, "trace_wait is a number of seconds, not '5'"),
+        ({"secrets": "s3cret-value"}, "secrets is a list of texts"),
+        ({"config_keys": "tenant"}, "config_keys is a list of texts, not 'tenant'"),
+        ({"config_keys": 3}, "config_keys is a list of texts, not 3"),
+        ({"revision": 3}, "revision is a text, not 3"),
+        ({"redact": "all"}, "redact is a function of a run's columns, not 'all'"),
         ({"overflw": "drop"}, "a tracer has no option 'overflw'"),
     ],
 )

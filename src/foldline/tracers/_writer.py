@@ -14,6 +14,7 @@ import logging
 import os
 import time
 from collections import deque
+from contextvars import ContextVar
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -49,6 +50,8 @@ PAUSE_OF_ONE = 0.0001
 """Seconds between two looks at the queue: at least, and for each start that waits, so that many do not keep it busy."""
 ADD_TAG = "INSERT INTO tags (tag, run_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 ADD_FORM = "INSERT INTO forms (id, body) VALUES (?, ?) ON CONFLICT DO NOTHING"
+is_in_hook: ContextVar[bool] = ContextVar("foldline_trace_hook", default=False)
+"""Whether the code that runs is a hook of a writer: a run that it starts must not wait for the thread it is in."""
 INHERITED: list[Session] = []
 """Sessions that a fork carried over: SQLite forbids to use, or even close, their connections."""
 
@@ -163,25 +166,32 @@ class TraceWriter:
         budget = self._budgets.get(parent_id)
         if budget is not None:
             self._budgets[run_id] = budget
-        if self._is_closed or parent_id in self._lost:
-            self.drop(entry, "the tracer is closed" if self._is_closed else "its parent was not")
+        size, most = len(self._waiting), self._options.limit * MOST_LIMITS
+        reason = self._refuse(size, parent_id)
+        if reason is not None:
+            self.drop(entry, reason)
             return None
-        size = len(self._waiting)
-        if size < self._options.limit:
+        if size < self._options.limit or (is_in_hook.get() and size < most):
             self._append(entry)
-            return None
-        if self._options.overflow == "drop":
-            self.drop(entry, f'{size} entries wait to be written, and overflow="drop"')
-            return None
-        if self._is_gone:
-            self.drop(entry, f"{size} entries wait for a store that does not write")
             return None
         if budget is None:
             budget = self._budgets[run_id] = [self._options.trace_wait]
-        if size < self._options.limit * MOST_LIMITS:
-            self._append(entry)
-            return _RoomWait(self, budget, None)
-        return _RoomWait(self, budget, entry)
+        if size >= most:
+            return _RoomWait(self, budget, entry)
+        self._append(entry)
+        return _RoomWait(self, budget, None)
+
+    def _refuse(self, size: int, parent_id: UUID | None) -> str | None:
+        """Return why a run is left out; None where it is not."""
+        if self._is_closed:
+            return "the tracer is closed"
+        if parent_id in self._lost:
+            return "the run above was not written"
+        if size < self._options.limit:
+            return None
+        if self._options.overflow == "drop":
+            return f'{size} entries wait to be written, and overflow="drop"'
+        return f"{size} entries wait for a store that does not write" if self._is_gone else None
 
     def put(self, entry: Entry) -> None:
         """Have an entry of a run written, soon; it never waits."""
@@ -367,6 +377,7 @@ class TraceWriter:
 
     def _store(self, changes: _Changes) -> None:
         incomplete, loss = sorted(self._runs.incomplete), self._loss
+        token = is_in_hook.set(True)
         try:
             rows = self._make_rows(changes)
             self._transact_patiently(rows, incomplete, loss)
@@ -382,6 +393,8 @@ class TraceWriter:
             if lost:
                 self._count_lost(len(lost), repr(error))
             return
+        finally:
+            is_in_hook.reset(token)
         self._progress, self._is_gone = time.monotonic(), False
         self._runs.forget_marked(incomplete)
         if loss is not None:

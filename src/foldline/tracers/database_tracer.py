@@ -274,6 +274,16 @@ def check_options(options: Mapping[str, object]) -> None:
         if name not in TracerOptions.__annotations__:
             hint = suggestion(name, TracerOptions.__annotations__)
             raise UsageError(f"a tracer has no option {name!r}{hint}")
+    for name in ("secrets", "config_keys"):
+        values = options.get(name, ())
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            shown = "" if name == "secrets" else f", not {values!r:.40}"
+            raise UsageError(f"{name} is a list of texts{shown}")
+    revision, redact = options.get("revision"), options.get("redact")
+    if revision is not None and not isinstance(revision, str):
+        raise UsageError(f"revision is a text, not {revision!r:.40}")
+    if redact is not None and not callable(redact):
+        raise UsageError(f"redact is a function of a run's columns, not {redact!r:.40}")
 
 
 def _message(error: BaseException) -> str:

@@ -5,6 +5,7 @@ The client sends in the background; a service that is slow, down or refuses cost
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -153,7 +154,7 @@ class LangChainTracer(RunObserver, BaseTracer):
 
     def _written(self, value: object) -> Any:  # noqa: ANN401  JSON
         """Write a value as the JSON that LangSmith reads, without secrets."""
-        return self._redactor.json(_as_langchain(dumpd(value)))
+        return self._redactor.json(_as_langchain(dumpd(_open_dataclasses(value))))
 
     def get_run_url(self) -> str:
         """Return the page of the last trace that ended."""
@@ -173,6 +174,18 @@ def _events_of(run: Run) -> list[dict[str, Any]]:
         return run.events
     first = {"name": "new_token", "time": run.first_token_time}
     return [*run.events[:1], first, *run.events[1:]]
+
+
+def _open_dataclasses(value: object) -> object:
+    """Return the fields of dataclasses (questions, commands, results of tools), of which a dump has only the names."""
+    if isinstance(value, dict):
+        return {key: _open_dataclasses(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_open_dataclasses(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return {field.name: _open_dataclasses(getattr(value, field.name)) for field in fields}
+    return value
 
 
 def _as_langchain(value: object) -> object:
