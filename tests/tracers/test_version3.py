@@ -384,8 +384,25 @@ def test_the_revision_is_that_of_the_environment_or_the_commit(
     monkeypatch.setenv("FOLDLINE_REVISION", "build 7")
     assert find_revision() == "build 7"
     monkeypatch.delenv("FOLDLINE_REVISION")
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    (other / ".git").write_text(f"gitdir: {git}\n")  # no file is opened that another file names
+    assert find_revision() is None
+
+
+@pytest.mark.parametrize(
+    "head", ["", "ref: refs/heads/../../../secret", "ref: /etc/passwd", "x" * 40]
+)
+def test_an_odd_repository_has_no_revision(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, head: str
+):
+    monkeypatch.delenv("FOLDLINE_REVISION", raising=False)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text(head)
+    (tmp_path.parent / "secret").write_text("c" * 40)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / ".git").write_text("gitdir: /nowhere/at/all\n")
+
     assert find_revision() is None
 
 

@@ -11,6 +11,7 @@ __all__ = ["find_revision"]
 
 VARIABLE = "FOLDLINE_REVISION"
 COMMIT = re.compile(r"[0-9a-f]{40,64}")
+BRANCH = re.compile(r"ref: (refs/heads/[\w./+-]+)")
 LONGEST = 200
 
 
@@ -25,34 +26,27 @@ def _commit_of(folder: Path) -> str | None:
     try:
         for place in (folder, *folder.parents):
             git = place / ".git"
-            if git.is_file():  # of a worktree: it names the folder
-                git = place / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
-            if git.is_dir():
-                return _read_head(git)
+            if git.exists():
+                return _read_head(git) if git.is_dir() else None
     except (OSError, ValueError):
         pass
     return None
 
 
 def _read_head(git: Path) -> str | None:
+    """Return the commit that HEAD is, or names; only files below the folder are read."""
     head = (git / "HEAD").read_text(encoding="utf-8").strip()
     if COMMIT.fullmatch(head):
         return head
-    name = head.removeprefix("ref:").strip()
-    shared = git / "commondir"
-    folders = [git]
-    if shared.is_file():
-        folders.append(git / shared.read_text(encoding="utf-8").strip())
-    for folder in folders:
-        loose = folder / name
-        if loose.is_file():
-            commit = loose.read_text(encoding="utf-8").strip()
-            return commit if COMMIT.fullmatch(commit) else None
-    for folder in folders:
-        packed = folder / "packed-refs"
-        if packed.is_file():
-            for line in packed.read_text(encoding="utf-8").splitlines():
-                commit, _, ref = line.partition(" ")
-                if ref == name and COMMIT.fullmatch(commit):
-                    return commit
+    branch = BRANCH.fullmatch(head)
+    if branch is None or ".." in head:
+        return None
+    loose = git / branch[1]
+    if loose.is_file():
+        commit = loose.read_text(encoding="utf-8").strip()
+        return commit if COMMIT.fullmatch(commit) else None
+    for line in (git / "packed-refs").read_text(encoding="utf-8").splitlines():
+        commit, _, name = line.partition(" ")
+        if name == branch[1] and COMMIT.fullmatch(commit):
+            return commit
     return None
