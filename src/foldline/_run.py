@@ -35,6 +35,7 @@ from foldline.callbacks.manager import (
     CallbackManager,
     child_manager,
 )
+from foldline.callbacks.observers import RunObserver
 from foldline.tracers import _environment as _environment  # registers the environment's tracer
 from foldline.utils.suggest import warn_of_typo
 from foldline.utils.uuid import uuid7
@@ -280,6 +281,10 @@ class Run:
         else:
             self.id = run_id if isinstance(run_id, UUID) else UUID(str(run_id))
         self.started = True
+        if configurable := self.call_config.get("configurable"):
+            for handler in manager.handlers:
+                if isinstance(handler, RunObserver):
+                    handler.on_run_config(self.id, configurable)
         kwargs["run_id"] = self.id
         kwargs["parent_run_id"] = manager.parent_run_id
         kwargs["tags"] = manager.tags

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Unpack
 
 from foldline.callbacks import hooks
 from foldline.exceptions import StoreError, UsageError
 from foldline.tracers._environment import file_tracer
 from foldline.tracers._open import open_tracer
-from foldline.tracers._rows import RedactHook
-from foldline.tracers.database_tracer import DatabaseTracer
+from foldline.tracers.database_tracer import DatabaseTracer, TracerOptions
 from foldline.tracers.store import TraceStore
 from foldline.utils.data_places import sessions_file, traces_place
 
@@ -29,15 +29,10 @@ def __dir__() -> list[str]:
 _enabled: list[DatabaseTracer] = []
 
 
-def enable(
-    path: str | Path | None = None,
-    *,
-    secrets: Iterable[str] = (),
-    redact: RedactHook | None = None,
-) -> DatabaseTracer:
+def enable(path: str | Path | None = None, **options: Unpack[TracerOptions]) -> DatabaseTracer:
     """Write every run from now on into a trace file, or a PostgreSQL database by its URL, and return the tracer.
 
-    By default it is the file that `foldline traces` reads. `secrets` and `redact` are those of `SQLiteTracer`.
+    By default it is the file that `foldline traces` reads. The options are those of `SQLiteTracer`.
 
     ```python
     import tempfile
@@ -58,7 +53,7 @@ def enable(
     for tracer in _enabled:
         if tracer.place == place:
             return tracer
-    tracer = open_tracer(place, secrets=secrets, redact=redact)
+    tracer = open_tracer(place, **options)
     _enabled.append(tracer)
     hooks.EVERYWHERE.append(tracer)
     return tracer

@@ -21,6 +21,9 @@ export interface Trace {
   error_class: string | null;
   error: string | null;
   failed_runs: number;
+  status: "running" | "done" | "failed" | "waiting" | "answered";
+  asks: string | null;
+  incomplete: boolean;
   scores: Record<string, number>;
   seconds: number | null;
 }
@@ -51,6 +54,9 @@ export interface Run {
   question: string | null;
   answer: string | null;
   error_class: string | null;
+  status: "waiting" | null;
+  interrupts: { id: string | null; value: unknown }[] | null;
+  incomplete: boolean;
   scores: Score[];
 }
 

@@ -67,6 +67,8 @@ export function Compare({ first, second }: { first: string; second: string }) {
   );
 }
 
+const LONGEST = 100_000;
+const MOST_SHOWN = 3_000;
 type Line = { kind: "same" | "gone" | "new"; text: string };
 const MOST = 1500;
 
@@ -90,11 +92,13 @@ export function diffLines(left: string, right: string): Line[] {
 
 function Diff({ left, right }: { left: string; right: string }) {
   if (!left && !right) return <p class="dim">Nothing.</p>;
-  const lines = diffLines(left, right);
-  if (lines.every((line) => line.kind === "same")) return <p class="dim">The same in both ({lines.length} lines).</p>;
+  const isCut = left.length > LONGEST || right.length > LONGEST;
+  const lines = diffLines(left.slice(0, LONGEST), right.slice(0, LONGEST));
+  if (left === right) return <p class="dim">The same in both ({lines.length} lines).</p>;
   return (
     <div class="diff" role="group" aria-label="Differences">
-      {lines.map((line) => (
+      {(isCut || lines.length > MOST_SHOWN) && <p class="dim">These texts are long: their beginnings are compared.</p>}
+      {lines.slice(0, MOST_SHOWN).map((line) => (
         <div class={line.kind}>
           <span class="mark" aria-label={line.kind}>{line.kind === "gone" ? "−" : line.kind === "new" ? "+" : " "}</span>
           <span dir="auto">{line.text || " "}</span>

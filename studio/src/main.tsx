@@ -3,6 +3,7 @@ import { render, type ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
 import { Compare } from "./compare";
+import { when, whole } from "./format";
 import { Datasets } from "./datasets";
 import { Playground } from "./playground";
 import { Sessions } from "./sessions";
@@ -25,7 +26,17 @@ interface Info {
   file: string;
   is_there: boolean;
   problem: string | null;
+  lost: { runs: number; last: number } | null;
   apps: string[];
+}
+
+/** A part of the address; one that somebody cut in the middle of a character stays as it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 function useHash(): string[] {
@@ -36,7 +47,7 @@ function useHash(): string[] {
     changed(); // the address may have changed since the first drawing, before anything listened
     return () => removeEventListener("hashchange", changed);
   }, []);
-  const parts = hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
+  const parts = hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decoded);
   return parts.length ? parts : ["traces"];
 }
 
@@ -83,6 +94,7 @@ function App() {
       <main tabIndex={-1}>
         <Trouble error={error} />
         <Trouble error={info?.problem ?? undefined} />
+        {info?.lost && active === "traces" && <p class="lost" role="status">{whole(info.lost.runs)} {info.lost.runs === 1 ? "run" : "runs"} could not be written, the last {when(info.lost.last)}: the traces of that time are incomplete.</p>}
         {active === "traces" && screen === "compare" ? (
           <Compare first={rest[0]} second={rest[1]} />
         ) : screen === "charts" ? (

@@ -1,35 +1,7 @@
 // Markdown as elements. No HTML is ever made of text: what a model writes stays words.
 import { type ComponentChildren, type JSX } from "preact";
 import { printable } from "./format";
-
-const INLINE = /(`+)([\s\S]*?[^`])\1(?!`)|\*\*([^*]+)\*\*|__([^_]+)__|\*([^*\s][^*]*)\*|!?\[([^\]]*)\]\(([^)\s]+)[^)]*\)|(https?:\/\/[^\s<>()]+[^\s<>().,;:!?"'])/;
-
-function inline(text: string, depth = 0): ComponentChildren[] {
-  const parts: ComponentChildren[] = [];
-  let rest = text;
-  for (let steps = 0; rest && steps < 2000; steps++) {
-    const match = depth < 4 ? INLINE.exec(rest) : null;
-    if (!match) break;
-    if (match.index) parts.push(rest.slice(0, match.index));
-    const [all, , code, bold, bold2, italic, label, target, bare] = match;
-    if (code !== undefined) parts.push(<code>{code}</code>);
-    else if (bold ?? bold2) parts.push(<strong>{inline((bold ?? bold2)!, depth + 1)}</strong>);
-    else if (italic) parts.push(<em>{inline(italic, depth + 1)}</em>);
-    else parts.push(link(target ?? bare!, label ? label : (target ?? bare!)));
-    rest = rest.slice(match.index + all.length);
-  }
-  if (rest) parts.push(rest);
-  return parts;
-}
-
-function link(target: string, label: string): JSX.Element | string {
-  if (!/^https?:\/\//i.test(target)) return `${label} (${target})`;
-  return (
-    <a href={target} target="_blank" rel="noopener noreferrer nofollow" title={target}>
-      {label}
-    </a>
-  );
-}
+import { inline } from "./inline";
 
 const LIST = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 
@@ -50,14 +22,14 @@ export function Markdown({ text }: { text: string }) {
       const level = line.indexOf(" ");
       blocks.push(<p class={`heading h${level}`} dir="auto">{inline(line.slice(level + 1))}</p>);
       at++;
-    } else if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) {
+    } else if (isRule(line)) {
       blocks.push(<hr />);
       at++;
     } else if (/^\s*>/.test(line)) {
       const quoted: string[] = [];
       for (; at < lines.length && /^\s*>/.test(lines[at]); at++) quoted.push(lines[at].replace(/^\s*>\s?/, ""));
       blocks.push(<blockquote dir="auto">{lineBreaks(quoted)}</blockquote>);
-    } else if (/^\s*\|.*\|\s*$/.test(line) && /^\s*\|?[\s:|-]+\|?\s*$/.test(lines[at + 1] ?? "")) {
+    } else if (isRow(line) && /^[\s:|-]+$/.test(lines[at + 1] ?? "")) {
       const rows: string[][] = [];
       for (; at < lines.length && lines[at].includes("|"); at++)
         rows.push(lines[at].trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim()));
@@ -88,6 +60,16 @@ export function Markdown({ text }: { text: string }) {
   }
   return <div class="markdown">{blocks}</div>;
 }
+
+const isRule = (line: string): boolean => {
+  const marks = line.replace(/\s+/g, "");
+  return marks.length > 2 && "-*_".includes(marks[0]) && marks === marks[0].repeat(marks.length);
+};
+
+const isRow = (line: string): boolean => {
+  const row = line.trim();
+  return row.length > 1 && row.startsWith("|") && row.endsWith("|");
+};
 
 const lineBreaks = (lines: string[]): ComponentChildren[] =>
   lines.flatMap((line, place) => (place ? [<br />, ...inline(line)] : inline(line)));

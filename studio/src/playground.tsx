@@ -2,8 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, post, postEvents, postText, type Message } from "./api";
 import { count, json, money, seconds } from "./format";
-import { Markdown } from "./markdown";
-import { MessageView } from "./messages";
+import { Json, LongText, MessageView } from "./messages";
 import { download, errorText, Trouble } from "./ui";
 
 interface Call {
@@ -268,8 +267,8 @@ function AnswerView({ model, answer, goOn, runTools }: { model: string; answer: 
           {answer.cost != null && <span>{money(answer.cost)}</span>}
         </span>
       </header>
-      {answer.reasoning && <details class="fold"><summary>Reasoning</summary><Markdown text={answer.reasoning} /></details>}
-      {answer.parsed !== undefined ? <pre class="code"><code>{json(answer.parsed)}</code></pre> : answer.message && !answer.isRunning ? <MessageView message={answer.message} /> : <Markdown text={answer.text} />}
+      {answer.reasoning && <details class="fold"><summary>Reasoning</summary><LongText text={answer.reasoning} /></details>}
+      {answer.parsed !== undefined ? <Json value={answer.parsed} /> : answer.message && !answer.isRunning ? <MessageView message={answer.message} /> : <LongText text={answer.text} />}
       {answer.isRunning && <span class="cursor" aria-label="running" />}
       <Trouble error={answer.error} />
       {!answer.isRunning && !answer.error && (

@@ -1,8 +1,8 @@
 // Conversations of `foldline chat`, and threads of agents: checkpoints in time, the state at each, answers to interrupts.
 import { useState } from "preact/hooks";
 import { get, post, remove, type Message } from "./api";
-import { json, when, whole } from "./format";
-import { Json, MessageView } from "./messages";
+import { when, whole } from "./format";
+import { Json, LongText, MessageList } from "./messages";
 import { Confirm, Empty, go, errorText, Trouble, useLoaded } from "./ui";
 import { setFilter } from "./traces";
 
@@ -16,6 +16,8 @@ interface Thread {
   traces: number;
   last: number | null;
   question: string | null;
+  status: string | null;
+  asks: string | null;
 }
 
 export function Sessions({ kind, place, apps }: { kind: string; place: string[]; apps: string[] }) {
@@ -42,7 +44,7 @@ export function Sessions({ kind, place, apps }: { kind: string; place: string[];
         {!!threads.value?.threads.length && <h2>Threads</h2>}
         <ul class="list">
           {threads.value?.threads.map((thread) => (
-            <li><a href={`#/threads/${encodeURIComponent(apps[0] ?? "-")}/${encodeURIComponent(thread.id)}`} aria-current={kind === "threads" && rest[0] === thread.id ? "true" : undefined}><b class="ellipsis">{thread.id}</b><span class="dim ellipsis" dir="auto">{thread.question}</span><span class="dim">{whole(thread.traces)} {thread.traces === 1 ? "trace" : "traces"}{thread.last === null ? "" : ` · ${when(thread.last)}`}</span></a></li>
+            <li><a href={`#/threads/${encodeURIComponent(apps[0] ?? "-")}/${encodeURIComponent(thread.id)}`} aria-current={kind === "threads" && rest[0] === thread.id ? "true" : undefined}><b class="ellipsis">{thread.id}</b>{thread.status === "waiting" ? <span class="asks ellipsis" dir="auto">Waits: {thread.asks}</span> : <span class="dim ellipsis" dir="auto">{thread.question}</span>}<span class="dim">{whole(thread.traces)} {thread.traces === 1 ? "trace" : "traces"}{thread.last === null ? "" : ` · ${when(thread.last)}`}</span></a></li>
           ))}
         </ul>
       </div>
@@ -66,7 +68,7 @@ function Conversation({ name, changed }: { name: string; changed: () => void }) 
         <Confirm label="Delete" ask="Delete this conversation?" action={() => remove(`sessions/${encodeURIComponent(name)}`).then(() => { changed(); go("/sessions"); })} />
       </header>
       <Trouble error={loaded.error} />
-      <div class="messages">{loaded.value?.messages.map((message) => <MessageView message={message} />)}</div>
+      <div class="messages"><MessageList messages={loaded.value?.messages ?? []} /></div>
     </>
   );
 }
@@ -122,9 +124,7 @@ function ThreadView({ app, apps, id }: { app: string; apps: string[]; id: string
           {(chosen ?? 0) === 0 && active.interrupts.map((interrupt) => <AnswerForm app={app} thread={id} interrupt={interrupt} changed={loaded.reload} />)}
           {(chosen ?? 0) === 0 && !active.interrupts.length && <GoOnForm app={app} thread={id} changed={loaded.reload} />}
           <div class="messages">
-            {active.messages.map((message, place) => (
-              <div class={before && place >= before.messages.length ? "is-new" : ""}><MessageView message={message} /></div>
-            ))}
+            <MessageList messages={active.messages} className={(place) => (before && place >= before.messages.length ? "is-new" : "")} />
           </div>
           {Object.keys(active.values).length > 0 && <><h3>State</h3><Json value={active.values} /></>}
         </>
@@ -159,7 +159,7 @@ function AnswerForm(props: { app: string; thread: string; interrupt: { id: strin
   return (
     <form class="interrupt" onSubmit={(event) => { event.preventDefault(); send({ resume: answer() }); }}>
       <h3>The agent asks</h3>
-      {typeof props.interrupt.value === "string" ? <p dir="auto">{props.interrupt.value}</p> : <pre class="code"><code>{json(props.interrupt.value)}</code></pre>}
+      {typeof props.interrupt.value === "string" ? <LongText text={props.interrupt.value} /> : <Json value={props.interrupt.value} />}
       <textarea dir="auto" rows={2} aria-label="Your answer" placeholder="An answer: words, or JSON" value={text} onInput={(event) => setText(event.currentTarget.value)} />
       <p class="actions"><button type="submit" class="primary" disabled={isSending || !text}>{isSending ? "Running…" : "Answer"}</button></p>
       <Trouble error={error} />

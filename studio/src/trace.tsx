@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, post, remove, type Message, type Run, type RunContent, type Trace } from "./api";
 import { count, json, money, seconds, shortId, when } from "./format";
-import { Json, LongText, MessageView } from "./messages";
+import { Json, LongText, MessageList } from "./messages";
 import { Confirm, CopyButton, go, Tabs, errorText, Trouble, useLoaded } from "./ui";
 import { keepState } from "./playground";
 import { setFilter } from "./traces";
@@ -29,8 +29,8 @@ export function TraceScreen({ id, run }: { id: string; run?: string }) {
   if (trace.error) return <section class="pad"><a href="#/traces">← Traces</a><Trouble error={trace.error} /></section>;
   if (!trace.value || !active) return <section class="pad dim">Loading…</section>;
   const { trace: summary } = trace.value;
-  const start = Math.min(...runs.map((one) => one.start_time));
-  const end = Math.max(...runs.map((one) => one.end_time ?? Date.now() / 1000));
+  const start = runs.reduce((least, one) => Math.min(least, one.start_time), Infinity);
+  const end = runs.reduce((most, one) => Math.max(most, one.end_time ?? Date.now() / 1000), -Infinity);
 
   const move = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
@@ -53,6 +53,9 @@ export function TraceScreen({ id, run }: { id: string; run?: string }) {
           {summary.input_tokens !== null && <span>{count(summary.input_tokens)} + {count(summary.output_tokens)} tokens</span>}
           {summary.cost !== null && <span>{money(summary.cost)}</span>}
           {summary.error_class && <span class="badge error">{summary.error_class}</span>}
+          {summary.status === "waiting" && <span class="badge asks">waits for an answer</span>}
+          {summary.status === "answered" && <span class="badge">waited, was answered</span>}
+          {summary.incomplete && <span class="badge asks" title="Runs of this trace could not be written.">incomplete</span>}
           {([["thread", summary.thread_id], ["session", summary.session_id], ["user", summary.user_id]] as const).map(
             ([name, value]) => value && <a href="#/traces" onClick={() => setFilter({ [name]: value })}>{name} {value}</a>,
           )}
@@ -69,7 +72,7 @@ export function TraceScreen({ id, run }: { id: string; run?: string }) {
       <div class="split">
         <div class="tree" ref={tree} role="tree" aria-label="Runs" onKeyDown={move}>
           {runs.map((one) => (
-            <button type="button" role="treeitem" aria-level={one.depth + 1} aria-selected={one === active} data-run={one.id} tabIndex={one === active ? 0 : -1} class={one.error_class ? "node bad" : "node"} onClick={() => setChosen(one.id)}>
+            <button type="button" role="treeitem" aria-level={one.depth + 1} aria-selected={one === active} data-run={one.id} tabIndex={one === active ? 0 : -1} class={one.error_class ? "node bad" : one.status === "waiting" ? "node asks" : "node"} onClick={() => setChosen(one.id)}>
               <span class={`label d${Math.min(one.depth, 8)}`}>
                 <span class={`badge ${one.run_type}`}>{one.run_type}</span>
                 <span class="ellipsis">{one.name}</span>
@@ -86,7 +89,7 @@ export function TraceScreen({ id, run }: { id: string; run?: string }) {
 }
 
 const firstCall = (runs: Run[]): Run | undefined =>
-  runs.find((one) => one.error_class && one.run_type === "llm") ?? runs.filter((one) => one.run_type === "llm").at(-1) ?? runs[0];
+  runs.find((one) => one.error_class && one.run_type === "llm") ?? runs.filter((one) => one.status === "waiting").at(-1) ?? runs.filter((one) => one.run_type === "llm").at(-1) ?? runs[0];
 
 function Bar({ run, start, end }: { run: Run; start: number; end: number }) {
   const total = Math.max(end - start, 1e-6);
@@ -95,7 +98,7 @@ function Bar({ run, start, end }: { run: Run; start: number; end: number }) {
   const first = run.first_token_time === null ? null : ((run.first_token_time - run.start_time) / Math.max((run.end_time ?? end) - run.start_time, 1e-6)) * width;
   return (
     <svg width="100%" height="10" preserveAspectRatio="none" viewBox="0 0 100 10" aria-hidden="true">
-      <rect class={`span ${run.error_class ? "bad" : run.run_type}`} x={Math.min(left, 99)} y="1" width={Math.min(width, 100 - Math.min(left, 99))} height="8" />
+      <rect class={`span ${run.error_class ? "bad" : run.status === "waiting" ? "asks" : run.run_type}`} x={Math.min(left, 99)} y="1" width={Math.min(width, 100 - Math.min(left, 99))} height="8" />
       {first !== null && <rect class="wait" x={left} y="1" width={Math.max(first, 0)} height="8" />}
     </svg>
   );
@@ -127,6 +130,13 @@ function RunView({ run, changed }: { run: Run; changed: () => void }) {
         </p>
       </header>
       <Trouble error={content.error} />
+      {run.interrupts && (
+        <div class="interrupt">
+          <h3>This run waits for an answer to</h3>
+          {run.interrupts.map((question) => (typeof question.value === "string" ? <LongText text={question.value} /> : <Json value={question.value} />))}
+          {run.interrupts.length === 0 && <p class="dim">Its question was not recorded.</p>}
+        </div>
+      )}
       {value?.error && (
         <details class="failure">
           <summary>{value.error.split("\n")[0]}</summary>
@@ -187,9 +197,9 @@ function Messages({ value }: { value: RunContent }) {
     );
   return (
     <div class="messages">
-      {value.messages.map((message) => <MessageView message={message} />)}
+      <MessageList messages={value.messages} />
       {value.answers.length > 0 && <p class="divider">{value.error ? "came before the error" : "answer"}</p>}
-      {value.answers.map((message) => <MessageView message={message} />)}
+      <MessageList messages={value.answers} />
     </div>
   );
 }

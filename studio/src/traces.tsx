@@ -11,13 +11,14 @@ const AFTER_ROWS = 100;
 interface Filter {
   q: string;
   errors: string;
+  waiting: string;
   model: string;
   thread: string;
   session: string;
   user: string;
   hours: string;
 }
-const NONE: Filter = { q: "", errors: "", model: "", thread: "", session: "", user: "", hours: "" };
+const NONE: Filter = { q: "", errors: "", waiting: "", model: "", thread: "", session: "", user: "", hours: "" };
 let savedFilter: Filter = NONE;
 let savedScroll = 0;
 
@@ -245,6 +246,7 @@ export function Traces({ file }: { file: string }) {
           <option value="168">Last week</option>
         </select>
         <label class="check"><input type="checkbox" checked={!!filter.errors} onChange={(event) => change({ errors: event.currentTarget.checked ? "1" : "" })} /> Errors</label>
+        <label class="check"><input type="checkbox" checked={!!filter.waiting} onChange={(event) => change({ waiting: event.currentTarget.checked ? "1" : "" })} /> Waiting</label>
         {isFiltered && <button type="button" class="quiet" onClick={() => change(NONE)}>Clear</button>}
         <span class="spring" />
         {marked.length > 0 && (
@@ -308,8 +310,9 @@ interface RowProps {
 function Row({ place, trace, height, isChosen, isMarked, mark }: RowProps) {
   const position = { top: `${place * height}px`, height: `${height}px` };
   if (!trace) return <div class="row waiting" style={position} />;
-  const state = trace.error_class ? "failed" : trace.end_time === null ? "running" : trace.failed_runs ? "partly" : "fine";
-  const words = { failed: "failed", running: "running", partly: "a step failed", fine: "finished" }[state];
+  const state = trace.error_class ? "failed" : trace.end_time === null ? "running" : trace.status === "waiting" ? "asks" : trace.failed_runs ? "partly" : "fine";
+  const words = { failed: "failed", running: "running", asks: "waits for an answer", partly: "a step failed", fine: "finished" }[state];
+  const answer = trace.error_class ? printable(trace.error ?? trace.error_class) : state === "asks" ? `Waits: ${oneLine(trace.asks ?? "")}` : oneLine(trace.answer ?? "");
   return (
     <a id={`row-${place}`} role="option" aria-selected={isChosen} tabIndex={-1} class={`row ${state}`} style={position} href={`#/traces/${trace.id}`}>
       <span class="state">
@@ -318,12 +321,12 @@ function Row({ place, trace, height, isChosen, isMarked, mark }: RowProps) {
       </span>
       <span class="time">{when(trace.start_time)}</span>
       <span class="question" dir="auto">{oneLine(trace.question ?? trace.name)}</span>
-      <span class={trace.error_class ? "answer bad" : "answer"} dir="auto">{trace.error_class ? printable(trace.error ?? trace.error_class) : oneLine(trace.answer ?? "")}</span>
+      <span class={trace.error_class ? "answer bad" : state === "asks" ? "answer asks" : "answer"} dir="auto">{trace.incomplete && <span class="badge asks" title="Runs of this trace could not be written.">incomplete</span>}{answer}</span>
       <span class="model">{trace.models.join(", ") || trace.name}</span>
       <span class="number tokens" title="input + output tokens">{trace.input_tokens === null ? "" : `${count(trace.input_tokens)} + ${count(trace.output_tokens)}`}</span>
       <span class="number cost">{money(trace.cost)}</span>
       <span class="number first">{trace.first_token_time === null ? "" : seconds(trace.first_token_time - trace.start_time)}</span>
-      <span class="number took">{trace.end_time === null ? "running" : seconds(trace.seconds)}</span>
+      <span class="number took">{trace.end_time === null ? "running" : state === "asks" ? "waiting" : seconds(trace.seconds)}</span>
     </a>
   );
 }

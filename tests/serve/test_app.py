@@ -280,3 +280,31 @@ def test_no_request_makes_the_server_fail(path: str, fuzzed: Any) -> None:
     check()
     for text in (b"", b"{", b"\xff\xfe", b"null", b"[]", b'"\\ud800"', b'{"a":NaN}'):
         assert fuzzed(path, text).status_code < 500, (path, text)
+
+
+ODD_HEADERS = [
+    {"host": "["}, {"host": "[::1"}, {"host": "a]b"}, {"host": "localhost:x"}, {"origin": "http://["}, {"origin": "["},
+    {"authorization": "Bearer \xff"}, {"x-api-key": "\xff"}, {"content-type": "["}, {"accept": "["},
+    {"content-type": "application/json; charset=zz"}, {"content-encoding": "zz"}, {"last-event-id": "x"},
+    {"mcp-protocol-version": "x"}, {"mcp-session-id": "["}, {"idempotency-key": "\xff" * 500}, {"cookie": "a[b]=1"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("headers", ODD_HEADERS, ids=str)
+def test_F_V01_odd_headers_are_no_crash(headers: dict[str, str]) -> None:
+    app = create_app({"chat": chat, "graph": graph, "chain": chain, "vectors": vectors})
+    sent = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+
+    async def main() -> list[int]:
+        transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))
+        statuses = []
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            for path, body in SHAPES.items():
+                request = client.build_request("POST", path, json=body)
+                own = [pair for pair in request.headers.raw if pair[0].lower() not in dict(sent)]
+                request.headers = httpx.Headers([*own, *sent])
+                statuses.append((await client.send(request)).status_code)
+        await app.server.host.close()
+        return statuses
+
+    assert [status for status in asyncio.run(main()) if status >= 500] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -46,6 +47,37 @@ def test_the_token_becomes_a_cookie_that_no_script_reads_and_leaves_the_address(
 def test_another_name_is_refused(studio: Any, host: str):
     with studio.client(host=host) as client:
         assert client.get("/api/info").status_code == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "["},
+        {"host": "[::1"},
+        {"host": "a]b"},
+        {"host": ""},
+        {"host": "127.0.0.1:http"},
+        {"host": "\xff"},
+        {"origin": "http://["},
+        {"origin": "["},
+        {"cookie": 'a[b]=1; =; ;;, "\\'},
+        {"authorization": "Bearer \xff"},
+        {"authorization": "Bearer"},
+        {"content-length": "0", "content-type": "["},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_odd_headers_are_refused_and_no_crash(studio: Any, headers: dict[str, str], method: str):
+    lines = {"host": studio.url.removeprefix("http://"), "connection": "close", **headers}
+    text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    host, port = studio.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), 10) as connection:
+        request = f"{method} /api/info HTTP/1.1\r\n{text}\r\n"
+        connection.sendall(request.encode("latin-1"))
+        status = connection.makefile("rb").readline().split()[1]
+
+    assert status in (b"400", b"401", b"403", b"405")
 
 
 def test_a_page_of_another_site_is_refused(studio: Any):

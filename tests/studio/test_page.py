@@ -20,6 +20,7 @@ from foldline.runnables import RunnableLambda
 from foldline.tracers import SQLiteTracer, TraceStore
 from foldline.tracers._columns import COLUMNS, UPSERT
 from foldline.tracers._schema import connect
+from foldline.workflows import Command
 from tests.studio.test_api import asking_agent
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -301,11 +302,7 @@ def test_conversations_and_threads(
     agent = asking_agent()
     shutil.copytree(example_folder, tmp_path, dirs_exist_ok=True)
     with SQLiteTracer(tmp_path / "traces.db") as tracer:
-        config = {
-            "configurable": {"thread_id": "trip"},
-            "metadata": {"thread_id": "trip"},
-            "callbacks": [tracer],
-        }
+        config = {"configurable": {"thread_id": "trip"}, "callbacks": [tracer]}
         agent.invoke({"messages": "Book Rome"}, config)
     studio = start(apps={"booker": agent})
     page = open_page(studio, "/sessions")
@@ -320,6 +317,43 @@ def test_conversations_and_threads(
     page.wait_for_selector("text=Done.")
     page.click(".timeline button >> nth=0")
     page.wait_for_selector("text=Done.", state="detached")
+
+
+def test_a_run_that_waits_for_a_person_looks_so_until_it_is_answered(
+    start: Any, tmp_path: Path, open_page: Any
+):
+    agent = asking_agent()
+    studio = start(apps={"booker": agent})
+    with SQLiteTracer(tmp_path / "traces.db") as tracer:
+        config = {"configurable": {"thread_id": "trip"}, "callbacks": [tracer]}
+        agent.invoke({"messages": "Book Rome"}, config)
+        tracer.flush()
+        page = open_page(studio)
+        page.wait_for_selector(".row .dot.asks[title='waits for an answer']")
+        assert page.inner_text(".row .answer") == "Waits: Book Rome?"
+        assert page.inner_text(".row .took") == "waiting"
+        page.click("label:has-text('Waiting')")
+        page.wait_for_selector(".row .dot.asks")
+        page.click(".row .question")
+        page.wait_for_selector(".badge:has-text('waits for an answer')")
+        page.wait_for_selector("text=This run waits for an answer to")
+        assert "Book Rome?" in page.inner_text(".run .interrupt")
+        page.goto(f"{studio.url}/#/sessions")
+        page.wait_for_selector(".list a:has-text('trip') .asks:has-text('Book Rome?')")
+        agent.invoke(Command(resume="yes"), config)
+    page.goto(f"{studio.url}/#/traces")
+    until(lambda: studio.get("traces?waiting=1")["traces"] == [])
+    page.click("label:has-text('Waiting')")
+    until(lambda: page.locator(".row .dot.fine").count() == 2)
+
+
+def test_runs_that_could_not_be_written_are_told(start: Any, tmp_path: Path, open_page: Any):
+    with SQLiteTracer(tmp_path / "traces.db") as tracer:
+        tracer._writer._count_lost(7, "a test")
+        RunnableLambda(lambda x: x, name="step").invoke(1, {"callbacks": [tracer]})
+    page = open_page(start())
+
+    page.wait_for_selector("text=7 runs could not be written")
 
 
 def test_a_dataset_is_made_run_and_scored(studio: Any, open_page: Any, shoot: Any):

@@ -15,6 +15,8 @@ import pytest
 from langsmith import Client
 from urllib3 import Retry
 
+from foldline.agents import create_agent
+from foldline.checkpoint import InMemorySaver
 from foldline.messages import HumanMessage
 from foldline.runnables import RunnableLambda
 from foldline.testing import Call, ScriptedChatModel
@@ -23,6 +25,7 @@ from foldline.tracers import LangChainTracer
 from foldline.tracers._environment import langsmith_tracer, tracing_variable
 from foldline.tracers.context import tracing_v2_enabled
 from foldline.tracers.langchain import get_client, wait_for_all_tracers
+from foldline.workflows import interrupt
 
 INGEST = {
     "use_multipart_endpoint": False,
@@ -132,6 +135,27 @@ def test_a_trace_arrives_whole_and_nested(langsmith: LangSmith, call: Any):
     assert root["extra"]["metadata"]["user"] == "ann"
     assert (tool_run["inputs"], tool_run["outputs"]) == ({"text": "hi"}, {"output": "HI!"})
     assert all(run["end_time"] for run in runs.values())
+
+
+def test_the_thread_of_the_config_and_questions_arrive(langsmith: LangSmith, call: Any):
+    @tool
+    def ask(question: str) -> str:
+        """Ask a person."""
+        return str(interrupt({"question": question}))
+
+    tracer = LangChainTracer(client=langsmith.client())
+    model = ScriptedChatModel(script=[[Call("ask", {"question": "Really?"})]])
+    agent = create_agent(model, [ask], checkpointer=InMemorySaver(), name="asker")
+    config: Any = {"configurable": {"thread_id": "t", "token": "x"}, "callbacks": [tracer]}
+
+    call.invoke(agent, {"messages": "hi"}, config)
+    tracer.wait_for_futures()
+
+    root = langsmith.runs()["asker"]
+    assert root["extra"]["metadata"]["thread_id"] == "t"
+    assert "token" not in root["extra"]["metadata"]
+    [question] = root["outputs"]["__interrupt__"]
+    assert question["value"] == {"question": "Really?"}
 
 
 def test_messages_are_written_as_langsmith_reads_them(langsmith: LangSmith, call: Any):

@@ -16,6 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from foldline.agents import create_agent
+from foldline.checkpoint import InMemorySaver
 from foldline.documents import Document
 from foldline.exceptions import TracerException, UsageError
 from foldline.language_models.fake_chat_models import FakeListChatModel
@@ -25,6 +26,7 @@ from foldline.runnables import RunnableLambda
 from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
 from foldline.tracers import OpenTelemetryTracer
+from foldline.workflows import interrupt
 
 
 class Spans:
@@ -214,6 +216,28 @@ def test_tools_retrievers_and_text_models_have_their_operations(spans: Spans):
     )
     assert spans["retrieval docs"].attributes["gen_ai.retrieval.query.text"] == "where?"
     assert spans["text_completion old"].attributes["gen_ai.operation.name"] == "text_completion"
+
+
+def test_a_run_that_waits_for_a_person_has_its_thread_and_no_error(call: Any, spans: Spans):
+    @tool
+    def ask(question: str) -> str:
+        """Ask a person."""
+        return str(interrupt({"question": question}))
+
+    tracer = OpenTelemetryTracer(tracer_provider=spans.provider, capture_content=True)
+    model = ScriptedChatModel(script=[[Call("ask", {"question": "Really?"})]])
+    agent = create_agent(model, [ask], checkpointer=InMemorySaver(), name="asker")
+    call.invoke(
+        agent,
+        {"messages": "hi"},
+        {"configurable": {"thread_id": "t"}, "callbacks": [tracer]},
+    )
+
+    for name in ("asker", "tools", "execute_tool ask"):
+        assert spans[name].attributes["foldline.run.status"] == "waiting"
+        assert spans[name].status.is_ok
+    assert spans["chat scripted"].attributes["gen_ai.conversation.id"] == "t"
+    assert "Really?" in str(spans["tools"].attributes)
 
 
 def test_F_V08_an_error_is_a_status_without_secrets(call: Any, spans: Spans):

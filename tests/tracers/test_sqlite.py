@@ -294,7 +294,7 @@ def test_after_close_runs_are_counted_and_not_written(path: Path):
     tracer.close()
     CHAIN.invoke(1, {"callbacks": [tracer]})
 
-    assert tracer.dropped == 6
+    assert tracer.dropped == 3
     assert TraceStore(path).recent() == []
 
 

@@ -22,6 +22,7 @@ from foldline.agents.loop import Loop
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
 from foldline.agents.start import load_thread
 from foldline.agents.state import BaseAgentState
+from foldline.agents.trace_form import describe_agent
 from foldline.exceptions import UsageError
 from foldline.runnables._forward import EventsVersion
 from foldline.runnables.graph import Graph
@@ -62,6 +63,7 @@ class Agent(LoopRunnable[Any, StateT]):
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.name = setup.name
+        self._trace_form: dict[str, Any] | None = None
         if setup.durability is not None:
             setup.durability.register(setup.name, self._durable_body)
 
@@ -100,6 +102,12 @@ class Agent(LoopRunnable[Any, StateT]):
         model = getattr(self.setup.model, "bound", self.setup.model)
         provider, name = getattr(model, "_provider", None), getattr(model, "_model_name", None)
         return ":".join(part for part in (provider, name) if part) or type(model).__name__
+
+    def _serialized(self) -> dict[str, Any]:
+        """Return the form of this agent for traces: digests of its prompt, its tools and its settings."""
+        if self._trace_form is None:
+            self._trace_form = describe_agent(self.setup, self._model_label)
+        return dict(self._trace_form)
 
     # -- running
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeGuard, TypeVar, cast
 
@@ -22,6 +23,20 @@ from foldline.callbacks.base import AsyncCallbackHandler, BaseCallbackHandler
 F = TypeVar("F", bound=Callable[..., Any])
 
 logger: logging.Logger = logging.getLogger("foldline.callbacks")
+
+
+class HookWait(ABC):
+    """What a hook returns that must wait before the run goes on: the dispatcher waits as the run does, sync or async.
+
+    A hook called in place cannot wait itself: in an async run that would stop the event loop.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    async def wait(self, io: IO) -> None:
+        """Wait through `io`."""
+
 
 IGNORED_BY: dict[str, str] = {
     "on_llm_start": "ignore_llm",
@@ -223,6 +238,8 @@ def _call_hook(
 
 def _result(io: IO, result: object) -> Awaitable[Any] | None:
     """Return the awaitable that a hook returned, if it did."""
+    if isinstance(result, HookWait):
+        return result.wait(io)
     return io.settle(result) if _is_awaitable(result) else None
 
 
@@ -274,8 +291,8 @@ async def _in_time(
 ) -> None:
     async def run_hook() -> None:
         result = hook(*args, **kwargs) if io.blocking else await io.call(hook, *args, **kwargs)
-        if _is_awaitable(result):
-            await io.settle(result)
+        if (more := _result(io, result)) is not None:
+            await more
 
     try:
         await io.bounded(patience, run_hook())
@@ -295,7 +312,9 @@ async def _wait_for_hook(
     kwargs: dict[str, Any],
 ) -> None:
     try:
-        await waiting
+        result = await waiting
+        if isinstance(result, HookWait):
+            await result.wait(io)
     except Exception as error:
         fallback = _failed(io, handler, event, error, args, kwargs)
         if fallback is not None:

@@ -24,6 +24,9 @@ def traces(
         str | None, typer.Option("--search", help="Only runs with these words.")
     ] = None,
     errors: Annotated[bool, typer.Option("--errors", help="Only runs that failed.")] = False,
+    waiting: Annotated[
+        bool, typer.Option("--waiting", help="Only runs that wait for a person's answer.")
+    ] = False,
     model: Annotated[
         str | None, typer.Option("-m", "--model", help="Only this model; with --replay, ask it.")
     ] = None,
@@ -63,6 +66,7 @@ def traces(
         file=file,
         limit=limit,
         only_errors=errors,
+        only_waiting=waiting,
         as_json=as_json,
         search=search,
         model=None if replay else model,

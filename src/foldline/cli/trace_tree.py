@@ -31,13 +31,15 @@ def trace_lines(root: StoredRun) -> Iterator[Line]:
         facts.append("tags " + ", ".join(root.tags))
     if facts:
         yield "  " + ", ".join(facts), "dim"
+    if root.incomplete:
+        yield "  incomplete: runs of this trace could not be written", "yellow"
     yield from _run_lines(root, root, "", "")
 
 
 def _run_lines(run: StoredRun, root: StoredRun, first: str, indent: str) -> Iterator[Line]:
     yield (
         f"{_bar(run, root)} {first}{run.run_type} {run.name}  {_facts(run)}",
-        ("red" if run.error else None),
+        ("red" if run.error else "yellow" if run.status else None),
     )
     children = [child for child in run.child_runs if isinstance(child, StoredRun)]
     inner = indent + (_mark("│  ", "|  ") if children else "   ")
@@ -59,6 +61,8 @@ def _content(run: StoredRun) -> Iterator[tuple[str, str, str | None]]:
         comment = f" ({score['comment']})" if score["comment"] else ""
         value = "" if score["value"] is None else f"{score['value']:g}"
         yield f"score {score['name']}", f"{value}{comment}", "magenta"
+    for question in run.interrupts or ():
+        yield "WAITS for an answer to", _text(question.get("value")), "yellow"
     if run.error:
         yield "ERROR", _cut(run.error.split("\n", 1)[0]), "red"
 

@@ -39,6 +39,7 @@ class TraceOptions:
     file: str | None = None
     limit: int = 20
     only_errors: bool = False
+    only_waiting: bool = False
     as_json: bool = False
     search: str | None = None
     model: str | None = None
@@ -59,6 +60,7 @@ class TraceOptions:
         return TraceFilters(
             text=self.search,
             only_errors=self.only_errors,
+            only_waiting=self.only_waiting,
             model=self.model,
             tag=self.tag,
             thread_id=self.thread,
@@ -103,11 +105,13 @@ def _cells(summary: TraceSummary) -> tuple[str, ...]:
     tokens = ""
     if summary.input_tokens is not None or summary.output_tokens is not None:
         tokens = f"{summary.input_tokens or 0} + {summary.output_tokens or 0}"
-    answer = (
-        f"ERROR {summary.error or summary.error_class}"
-        if summary.error_class
-        else summary.answer or ""
-    )
+    answer = summary.answer or ""
+    if summary.error_class:
+        answer = f"ERROR {summary.error or summary.error_class}"
+    elif summary.status == "waiting":
+        answer = f"WAITS FOR AN ANSWER {summary.asks or ''}"
+    if summary.incomplete:
+        answer = f"(INCOMPLETE) {answer}"
     return (
         short_id(summary.id),
         time.strftime("%m-%d %H:%M:%S", time.localtime(summary.start_time)),

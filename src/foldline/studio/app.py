@@ -95,13 +95,14 @@ class _Info:
 
     async def answer(self, request: Request) -> Response:
         """Return the facts about this studio."""
-        is_there, problem = await threaded(self._look)
+        is_there, problem, lost = await threaded(self._look)
         return answer_json(
             {
                 "version": __version__,
                 "file": self._name(),
                 "is_there": is_there,
                 "problem": problem,
+                "lost": lost,
                 "apps": sorted(self._settings.apps),
                 "tools": sorted(self._settings.tools),
             }
@@ -112,12 +113,17 @@ class _Info:
         name = self._store.name.rpartition("/")[2]
         return f"PostgreSQL: {name}" if is_url(self._settings.traces) else name
 
-    def _look(self) -> tuple[bool, str | None]:
-        """Return whether there are traces, and what is wrong with them."""
+    def _look(self) -> tuple[bool, str | None, dict[str, Any] | None]:
+        """Return whether there are traces, what is wrong with them, and how many runs could not be written."""
+        lost = None
         try:
             is_there = self._store.exists()
             if is_there:
                 self._store.find(limit=1)
+                losses = self._store.losses()
+                if losses:
+                    runs = sum(loss["runs"] for loss in losses)
+                    lost = {"runs": runs, "last": losses[0]["end_time"]}
         except (StoreError, json.JSONDecodeError) as error:
-            return True, plain_error(error)
-        return is_there, None
+            return True, plain_error(error), None
+        return is_there, None, lost

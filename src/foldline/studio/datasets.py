@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from foldline._config import RunnableConfig
 from foldline._storage.sqlite import Database
-from foldline.exceptions import FoldlineError, UsageError
+from foldline.exceptions import UsageError
 from foldline.load import load
 from foldline.runnables.base import Runnable
 from foldline.studio.answers import (
@@ -222,7 +222,7 @@ class DatasetRoutes:
                 result["answer"] = str(answer.text)
                 result["scores"] = score_answer(str(answer.text), case["expected"])
                 result["cost"] = self._playground.cost_of(answer)
-            except FoldlineError as error:
+            except Exception as error:  # noqa: BLE001  one case must not end the others
                 result["error"] = plain_error(error)
             result["seconds"] = time.time() - start
             row = (

@@ -279,8 +279,6 @@ def _thread(folder: Path) -> None:
     """Leave a thread of the booking agent where it asks a person."""
     agent = make_booking_agent(folder, [[Call("book", {"city": "Lisbon"})]])
     with SQLiteTracer(folder / "traces.db") as tracer:
-        config = RunnableConfig(
-            callbacks=[tracer], metadata={"thread_id": "trip", "user_id": "ada"}
-        )
+        config = RunnableConfig(callbacks=[tracer], metadata={"user_id": "ada"})
         config["configurable"] = {"thread_id": "trip"}
         agent.invoke({"messages": "Book me a trip to Lisbon."}, config)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 from hashlib import sha256
-from http.cookies import SimpleCookie
+from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
@@ -51,7 +51,11 @@ class Guard:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        refusal = self._refuse_place(request)
+        try:
+            refusal = self._refuse_place(request)
+        except ValueError:  # of `urlsplit`
+            await _answer(send, 400, "the Host or Origin of the request is not an address")
+            return
         if refusal is not None:
             await _answer(send, 403, refusal)
         elif self._is_opening(request):
@@ -94,7 +98,10 @@ class Guard:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and self._is_token(token.strip()):
             return True
-        cookie = SimpleCookie(request.headers.get("cookie", "")).get(self._cookie)
+        try:
+            cookie = SimpleCookie(request.headers.get("cookie", "")).get(self._cookie)
+        except CookieError:
+            return False
         return cookie is not None and self._is_token(cookie.value)
 
     async def _open(self, scope: Scope, send: Send) -> None:

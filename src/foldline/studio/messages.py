@@ -32,6 +32,9 @@ def run_content(run: StoredRun) -> dict[str, Any]:
         "events": to_jsonable(run.events),
         "usage": to_jsonable(run.usage) if run.run_type == "llm" else None,
         "error": None if run.error is None else shorten_paths(run.error),
+        "error_message": run.error_message,
+        "config": to_jsonable(run.config),
+        "revision": run.revision,
         "tags": run.tags,
         "scores": run.scores,
     }

@@ -27,6 +27,7 @@ from foldline.studio.answers import (
     event,
     plain_error,
     read_body,
+    run_app_code,
     stream,
     threaded,
 )
@@ -166,7 +167,7 @@ class Playground:
                         yield event("text", block["text"])
                     elif block["type"] == "reasoning" and block.get("reasoning"):
                         yield event("reasoning", block["reasoning"])
-        except FoldlineError as error:
+        except Exception as error:  # noqa: BLE001  the answer has begun: the page shows what went wrong
             yield event("error", {"error": self._plain(error), "partial": answer is not None})
             return
         if answer is None:
@@ -184,7 +185,7 @@ class Playground:
         try:
             structured = model.with_structured_output(schema, include_raw=True)
             outcome = await structured.ainvoke(messages, self._config(body))
-        except FoldlineError as error:
+        except Exception as error:  # noqa: BLE001  the answer has begun: the page shows what went wrong
             yield event("error", {"error": self._plain(error), "partial": False})
             return
         end = _end(outcome["raw"])
@@ -209,7 +210,8 @@ class Playground:
             "id": str(body.get("id") or name),
             "type": "tool_call",
         }
-        result = await tool.ainvoke(call, {"callbacks": [self.tracer()], "tags": ["playground"]})
+        config: RunnableConfig = {"callbacks": [self.tracer()], "tags": ["playground"]}
+        result = await run_app_code(tool.ainvoke(call, config))
         return answer_json({"message": message_to_json(result)})
 
     async def code(self, request: Request) -> Response:

@@ -14,7 +14,7 @@ from foldline._config import RunnableConfig
 from foldline.chat_history import SQLiteChatMessageHistory
 from foldline.exceptions import UsageError
 from foldline.messages import BaseMessage
-from foldline.studio.answers import answer_json, endpoint, read_body, threaded
+from foldline.studio.answers import answer_json, endpoint, read_body, run_app_code, threaded
 from foldline.studio.messages import message_to_json
 from foldline.studio.playground import Playground
 from foldline.studio.settings import Snapshot, StudioSettings, ThreadApp
@@ -25,6 +25,7 @@ from foldline.workflows.interrupts import Command
 __all__ = ["ThreadRoutes"]
 
 MOST_CHECKPOINTS = 500
+MOST_THREADS = 200
 
 
 class ThreadRoutes:
@@ -100,7 +101,7 @@ class ThreadRoutes:
         threads: list[dict[str, Any]] = []
         if not self._traces.exists():
             return threads
-        for thread in self._traces.values("thread_id")[:200]:
+        for thread in self._traces.newest_threads(MOST_THREADS):
             newest = self._traces.find(TraceFilters(thread_id=thread), limit=1)
             last = newest[0] if newest else None
             threads.append(
@@ -109,9 +110,11 @@ class ThreadRoutes:
                     "traces": self._traces.count(TraceFilters(thread_id=thread)),
                     "last": None if last is None else last.start_time,
                     "question": None if last is None else last.question,
+                    "status": None if last is None else last.status,
+                    "asks": None if last is None else last.asks,
                 }
             )
-        return sorted(threads, key=lambda thread: thread["last"] or 0, reverse=True)
+        return threads
 
     def _app(self, name: str) -> ThreadApp:
         app = self._settings.apps.get(name)
@@ -145,7 +148,7 @@ class ThreadRoutes:
             value = None
         else:
             raise UsageError("send `resume` (the answer to an interrupt) or `message`")
-        await app.ainvoke(value, config)
+        await run_app_code(app.ainvoke(value, config))
         thread_config = RunnableConfig(configurable={"thread_id": thread})
         state: Snapshot = await threaded(lambda: app.get_state(thread_config))
         return answer_json({"checkpoint": _snapshot(state)})

@@ -27,6 +27,7 @@ from foldline.studio.settings import StudioSettings
 from foldline.tracers.export import all_runs, export_trace
 from foldline.tracers.store import StoredRun, TraceFilters, TraceStore
 from foldline.tracing import forget
+from foldline.utils.json import to_jsonable
 
 __all__ = ["TraceRoutes"]
 
@@ -239,6 +240,7 @@ def _filters(query: QueryParams) -> TraceFilters:
     return TraceFilters(
         text=text("q"),
         only_errors=query.get("errors") in ("1", "true"),
+        only_waiting=query.get("waiting") in ("1", "true"),
         model=text("model"),
         run_type=text("type"),
         name=text("name"),
@@ -297,5 +299,8 @@ def _line(run: StoredRun, depth: int) -> dict[str, Any]:
         "question": run.question,
         "answer": run.answer,
         "error_class": run.error_class,
+        "status": run.status,
+        "interrupts": to_jsonable(run.interrupts),
+        "incomplete": run.incomplete,
         "scores": run.scores,
     }

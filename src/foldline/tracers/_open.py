@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Unpack
 
 from foldline.exceptions import StoreError
-from foldline.tracers._rows import RedactHook
-from foldline.tracers.database_tracer import DatabaseTracer
+from foldline.tracers.database_tracer import DatabaseTracer, TracerOptions
 from foldline.tracers.postgres import PostgresTracer
 from foldline.tracers.sqlite import SQLiteTracer
 from foldline.utils.data_places import TracePlace, is_url
@@ -16,14 +15,12 @@ from foldline.utils.private_files import make_private_folder
 __all__ = ["make_folder", "open_tracer"]
 
 
-def open_tracer(
-    place: TracePlace, *, secrets: Iterable[str] = (), redact: RedactHook | None = None
-) -> DatabaseTracer:
+def open_tracer(place: TracePlace, **options: Unpack[TracerOptions]) -> DatabaseTracer:
     """Return a tracer into a PostgreSQL database, by its URL, or into a file, whose folder is made."""
     if is_url(place):
-        return PostgresTracer(str(place), secrets=secrets, redact=redact)
+        return PostgresTracer(str(place), **options)
     make_folder(Path(place))
-    return SQLiteTracer(place, secrets=secrets, redact=redact)
+    return SQLiteTracer(place, **options)
 
 
 def make_folder(path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from foldline._io.locks import mutex
 from foldline._storage.postgres import PostgresConnection, PostgresServer
 from foldline.exceptions import StoreError
-from foldline.tracers._columns import VERSION
+from foldline.tracers._columns import LOSSES_TABLE, NEW_IN_VERSION_3, VERSION, WAITING_INDEX
 from foldline.tracers._database import Cursor, Search, Session, Statements
 from foldline.tracers._search_words import parse_search, split_words
 from foldline.utils.data_places import place_name
@@ -21,7 +21,7 @@ __all__ = ["PostgresTraces"]
 
 T = TypeVar("T")
 LOCK = 7364528
-SCHEMA = """
+SCHEMA = f"""
 CREATE TABLE runs (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -42,10 +42,16 @@ CREATE TABLE runs (
     thread_id TEXT,
     user_id TEXT,
     error_class TEXT,
+    status TEXT,
+    incomplete INTEGER,
     question TEXT,
     answer TEXT,
+    revision TEXT,
+    config TEXT,
     usage TEXT,
     tags TEXT,
+    error_message TEXT,
+    interrupts TEXT,
     error TEXT,
     form TEXT,
     events TEXT,
@@ -64,6 +70,8 @@ CREATE INDEX runs_by_thread ON runs (thread_id, start_time) WHERE thread_id IS N
 CREATE INDEX runs_by_session ON runs (session_id, start_time) WHERE session_id IS NOT NULL;
 CREATE INDEX runs_by_user ON runs (user_id, start_time) WHERE user_id IS NOT NULL;
 CREATE INDEX runs_under_way ON runs (start_time) WHERE end_time IS NULL;
+{WAITING_INDEX};
+{LOSSES_TABLE};
 CREATE TABLE tags (tag TEXT NOT NULL, run_id TEXT NOT NULL, PRIMARY KEY (tag, run_id));
 CREATE TABLE forms (id TEXT PRIMARY KEY, body TEXT NOT NULL);
 CREATE TABLE scores (
@@ -83,7 +91,15 @@ CREATE TABLE words (seq BIGINT PRIMARY KEY, lexemes TSVECTOR NOT NULL);
 CREATE INDEX words_by_lexeme ON words USING gin (lexemes);
 CREATE TABLE foldline_schema (version INTEGER NOT NULL)
 """
-MIGRATIONS: tuple[str, ...] = ()
+MIGRATIONS: tuple[str, ...] = (
+    ";".join(
+        [
+            *(f"ALTER TABLE runs ADD COLUMN {name} {kind}" for name, kind in NEW_IN_VERSION_3),
+            WAITING_INDEX,
+            LOSSES_TABLE,
+        ]
+    ),
+)
 """From version n to n + 1, beginning with version 2, the first that PostgreSQL has."""
 MOST_POSITIONS = 255
 LAST_POSITION = 16_383
@@ -207,7 +223,7 @@ class PostgresTraces:
         """Have the space of what was deleted used again."""
         connection = self._open().connect()
         try:
-            for table in ("runs", "tags", "forms", "scores", "words"):
+            for table in ("runs", "tags", "forms", "scores", "words", "losses"):
                 connection.execute(f"VACUUM foldline_traces.{table}")
         finally:
             connection.close()

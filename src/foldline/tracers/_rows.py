@@ -18,10 +18,11 @@ from pydantic import Field
 
 from foldline.load import dumpd
 from foldline.load.lazy_dump import LazyDump
+from foldline.load.packed import MODEL, TAG, Packer
 from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.messages.base import BaseMessage
 from foldline.prompt_values import ChatPromptValue
-from foldline.tracers._columns import COLUMNS, ENDS, form_key
+from foldline.tracers._columns import COLUMNS, ENDS, WAITING, form_key
 from foldline.tracers._redact import Redactor
 from foldline.tracers._run_fields import (
     ANSWER_KEYS,
@@ -55,8 +56,9 @@ class RunRecord:
     """The state of one run while it runs."""
 
     __slots__ = (
-        "end", "error", "error_class", "events", "extra", "facts", "first", "id", "inputs", "is_refused", "is_written",
-        "name", "outer", "outputs", "parent_id", "request", "run_type", "serialized", "start", "tags", "trace_id",
+        "config", "end", "error", "error_class", "error_message", "events", "extra", "facts", "first", "id", "inputs",
+        "interrupts", "is_refused", "is_written", "name", "outer", "outputs", "parent_id", "request", "run_type",
+        "serialized", "start", "tags", "trace_id",
     )  # fmt: skip
 
     def __init__(self, run_id: str, parent: RunRecord | None, run_type: str, start: float) -> None:
@@ -70,11 +72,16 @@ class RunRecord:
         self.inputs: Any = None
         self.outputs: Any = None
         self.extra: dict[str, Any] = {}
+        self.config: dict[str, Any] | None = None
+        """What is recorded of `configurable`."""
         self.tags: list[str] = []
         self.first: float | None = None
         self.end: float | None = None
         self.error: str | None = None
         self.error_class: str | None = None
+        self.error_message: str | None = None
+        self.interrupts: list[Any] | None = None
+        """The questions for which it stopped."""
         self.events: list[dict[str, Any]] | None = None
         self.request: Any = None
         self.facts: dict[str, Any] = {}
@@ -94,9 +101,12 @@ class RunRecord:
 class RowWriter:
     """Writes the runs of one batch as rows, without secrets; the form of a model or a chain once for all its runs."""
 
-    def __init__(self, redactor: Redactor, hook: RedactHook | None = None) -> None:
+    def __init__(
+        self, redactor: Redactor, hook: RedactHook | None = None, revision: str | None = None
+    ) -> None:
         self._redactor = redactor
         self._hook = hook
+        self._revision = revision
         self._form_keys: dict[tuple[int, str], tuple[object, str]] = {}
         """The id of an object and further fields -> the object (so that its id is not reused) and its form."""
         self._dumps: dict[int, tuple[object, Any]] = {}
@@ -111,11 +121,15 @@ class RowWriter:
     def row(self, record: RunRecord) -> Row | None:
         """Write a whole run as a row; None where it is not to be written."""
         is_ended = record.end is not None
-        facts = describe_start(record.run_type, record.inputs, record.extra)
+        facts = describe_start(record.run_type, record.inputs, record.extra, record.config)
         record.facts = facts
         if is_ended:
             facts = facts | describe_end(record.run_type, record.outputs, record.extra, facts)
-        texts, is_clean = self._texts(record.inputs, record.extra, record.outputs)
+        texts, is_clean = self._texts(
+            pack_values(record.inputs) if record.run_type == STEP else record.inputs,
+            record.extra,
+            pack_values(record.outputs) if record.run_type in PACKED_OUTPUTS else record.outputs,
+        )
         inputs, extra, outputs = texts
         if not is_clean:
             facts = self._clean(
@@ -134,6 +148,7 @@ class RowWriter:
             "first_token_time": record.first,
             "end_time": record.end,
             "error_class": record.error_class,
+            "revision": self._revision if record.parent_id is None else None,
             "tags": self._tags(record.tags) if record.tags else None,
             "form": None if record.serialized is None else self._form(record.serialized),
             "extra": extra,
@@ -147,7 +162,9 @@ class RowWriter:
     def end_row(self, record: RunRecord) -> Row | None:
         """Write the end of a run whose beginning is in the file; its id comes last."""
         facts = describe_end(record.run_type, record.outputs, record.extra, record.facts)
-        (outputs,), is_clean = self._texts(record.outputs)
+        (outputs,), is_clean = self._texts(
+            pack_values(record.outputs) if record.run_type in PACKED_OUTPUTS else record.outputs
+        )
         if not is_clean:
             facts = self._clean(facts, answer=first_words(json.loads(outputs), ANSWER_KEYS))
         values: dict[str, Any] = {
@@ -171,6 +188,15 @@ class RowWriter:
     def _add_rarities(self, record: RunRecord, values: dict[str, Any]) -> None:
         if record.error is not None:
             values["error"] = mend_surrogates(self._redactor.text(record.error))
+        if record.error_message is not None:
+            values["error_message"] = mend_surrogates(self._redactor.text(record.error_message))
+        if record.interrupts is not None:
+            values["status"] = WAITING
+            values["interrupts"] = self._texts([_question(item) for item in record.interrupts])[0][
+                0
+            ]
+        if record.config:
+            values["config"] = self._texts(record.config)[0][0]
         if record.events:
             values["events"] = self._texts(_plain_events(record.events))[0][0]
         if record.request is not None:
@@ -261,7 +287,14 @@ class RowWriter:
         return key
 
 
-JSON_COLUMNS = ("inputs", "outputs", "extra", "tags", "events", "request", "usage")
+JSON_COLUMNS = (
+    "inputs", "outputs", "extra", "tags", "events", "request", "usage", "config", "interrupts",
+)  # fmt: skip
+STEP = "step"
+"""The type of the runs of a flow's steps."""
+PACKED_OUTPUTS = frozenset({"tool", STEP})
+"""Types of runs whose results are written so that they are read back as they were."""
+PLAIN_RESULTS = (str, int, float, bool, BaseMessage, type(None))
 
 
 PROMPT_VALUE = {
@@ -346,6 +379,41 @@ def _plain(value: object) -> object:
     return _plain(_encodable(value))
 
 
+class _TracePacker(Packer):
+    """Writes the name of its class beside the fields of an object, for people to read."""
+
+    def _object(self, value: object, depth: int) -> object:
+        packed = super()._object(value, depth)
+        if isinstance(packed, dict) and packed.get(TAG) == MODEL:
+            return {**packed, "type": type(value).__name__}
+        return packed
+
+
+def pack_values(values: object) -> object:
+    """Return the inputs or outputs of a tool or a step with each value packed; one that cannot be stays as it is."""
+    if not isinstance(values, dict):
+        return values
+    return {
+        key: value if isinstance(value, PLAIN_RESULTS) else _packed(value, value)
+        for key, value in values.items()
+    }
+
+
+def _packed(value: object, otherwise: object) -> object:
+    try:
+        return _TracePacker("a value of a trace").pack(value)
+    except Exception:  # noqa: BLE001  an object of any class: what it raises must not lose the row
+        return otherwise
+
+
+def _question(interrupt: object) -> dict[str, Any]:
+    """Return an interrupt as a question: its class is in a layer above this one, or it was sent as JSON."""
+    if isinstance(interrupt, dict):
+        return {"id": interrupt.get("id"), "value": interrupt.get("value")}
+    value = getattr(interrupt, "value", interrupt)
+    return {"id": getattr(interrupt, "id", None), "value": _packed(value, value)}
+
+
 ENCODABLE: tuple[tuple[tuple[type, ...], Callable[[Any], Any]], ...] = (
     ((datetime,), datetime.isoformat),
     ((set, frozenset), list),
@@ -362,9 +430,12 @@ def _encodable(value: object) -> object:
             return turn(value)
     try:
         dumped = dumpd(value)
-        return dumped if isinstance(dumped, dict | list | str) else repr(dumped)
     except Exception:  # noqa: BLE001  an object that cannot be dumped must not lose the row
         return repr(type(value))
+    if isinstance(dumped, dict) and dumped.get("type") == "not_implemented":
+        # A dataclass, a model or an enum, as `Command` and `Interrupt` are: its fields, not only its name.
+        return _packed(value, dumped)
+    return dumped if isinstance(dumped, dict | list | str) else repr(dumped)
 
 
 # -- a row as a run
@@ -380,6 +451,19 @@ class StoredRun(Run):
     thread_id: str | None = None
     user_id: str | None = None
     error_class: str | None = None
+    error_message: str | None = None
+    """What the error says, without its class and where it arose."""
+    status: str | None = None
+    """`waiting`: it ended with questions to a person, which are in `interrupts`; None for other runs."""
+    interrupts: list[dict[str, Any]] | None = None
+    """The questions for which it stopped: `id`, `value`."""
+    incomplete: bool = False
+    """Of a root: whether runs of this trace could not be written."""
+    revision: str | None = None
+    """Of a root: which code ran."""
+    config: dict[str, Any] | None = None
+    """What is recorded of `configurable`: `thread_id`, `checkpoint_id`, `checkpoint_ns`, and the tracer's
+    `config_keys`."""
     question: str | None = None
     answer: str | None = None
     request: dict[str, Any] | None = None
@@ -391,6 +475,9 @@ class StoredRun(Run):
 DAMAGE = (ValueError, TypeError, OverflowError, OSError, RecursionError)
 """Exceptions from reading a damaged row."""
 READ = (*COLUMNS, "serialized")
+READ_AS_JSON = (
+    "inputs", "outputs", "serialized", "extra", "tags", "events", "request", "config", "interrupts",
+)  # fmt: skip
 
 
 def runs_of(rows: Iterable[tuple[Any, ...]], place: str) -> list[StoredRun]:
@@ -409,13 +496,14 @@ def runs_of(rows: Iterable[tuple[Any, ...]], place: str) -> list[StoredRun]:
 def run_of(row: tuple[Any, ...]) -> StoredRun:
     """Return the run of a row; its JSON is untrusted and validated."""
     values = dict(zip(READ, row, strict=True))
-    for key in ("inputs", "outputs", "serialized", "extra", "tags", "events", "request"):
+    for key in READ_AS_JSON:
         values[key] = json.loads(values[key]) if values[key] is not None else None
     for key in ("start_time", "first_token_time", "end_time"):
         values[key] = datetime.fromtimestamp(values[key], UTC) if values[key] is not None else None
     for key in ("input_tokens", "output_tokens", "total_tokens", "usage", "form"):
         del values[key]
     values["tags"] = values["tags"] or []
+    values["incomplete"] = bool(values["incomplete"])
     events = values["events"]
     if events is None:
         values["events"] = _usual_events(values, [])

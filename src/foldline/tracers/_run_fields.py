@@ -43,15 +43,20 @@ def describe_run(run_type: str, inputs: object, outputs: object, extra: object) 
     return facts | describe_end(run_type, outputs, extra, facts)
 
 
-def describe_start(run_type: str, inputs: object, extra: Mapping[str, Any]) -> Facts:
-    """Return what is known when a run begins."""
+def describe_start(
+    run_type: str, inputs: object, extra: Mapping[str, Any], config: Mapping[str, Any] | None = None
+) -> Facts:
+    """Return what is known when a run begins; `config` is what is recorded of `configurable`."""
     metadata = extra.get("metadata")
     facts: Facts = {}
+    if config and config.get("thread_id") is not None:
+        facts["thread_id"] = str(config["thread_id"])[:200]
     if metadata:
         for name, keys in NAMES.items():
             for key in keys:
                 if (value := metadata.get(key)) is not None:
-                    facts[name] = str(value)[:200]
+                    if key != "conversation_id" or name not in facts:
+                        facts[name] = str(value)[:200]
                     break
     if run_type == "llm":
         parameters = extra.get("invocation_params") or {}
@@ -69,7 +74,7 @@ NAMES = {
     "thread_id": ("thread_id", "conversation_id"),
     "user_id": ("user_id", "langgraph_auth_user_id"),
 }
-"""Column -> the names under which programs put it into a run's metadata."""
+"""Column -> the names under which programs put it into a run's metadata; `configurable` may name the thread too."""
 
 
 def describe_end(run_type: str, outputs: object, extra: Mapping[str, Any], known: Facts) -> Facts:

@@ -3,7 +3,9 @@
 Version 1: `runs`, one row each, values as JSON; `tags`, one row per tag of a run.
 Version 2: `runs` begins with what lists and charts show (model, tokens, cost, session, first words); the long JSON is
 last, so that a list does not read it. `forms` holds the form of each model or chain once; `scores`; `words`, a
-full-text index, and in `indexed_to` and `unindexed` what it lacks. A file of a newer version is refused.
+full-text index, and in `indexed_to` and `unindexed` what it lacks.
+Version 3: `status` and `interrupts` of a run that waits for a person, `incomplete`, `revision`, `config`,
+`error_message`; `losses`, the runs that could not be written. A file of a newer version is refused.
 """
 
 from __future__ import annotations
@@ -17,12 +19,21 @@ from typing import Any
 
 from foldline._storage.sqlite import create_privately, schema_version, set_schema_version
 from foldline.exceptions import StoreError
-from foldline.tracers._columns import COLUMNS, UPSERT, VERSION, form_key
+from foldline.tracers._columns import (
+    COLUMNS,
+    LOSSES_TABLE,
+    NEW_IN_VERSION_3,
+    UPSERT,
+    VERSION,
+    WAITING_INDEX,
+    form_key,
+)
 from foldline.tracers._run_fields import describe_run
 
 logger = logging.getLogger("foldline.tracers")
 
-SCHEMA = """
+LOSSES = f"{LOSSES_TABLE.replace('DOUBLE PRECISION', 'REAL').replace('BIGINT', 'INTEGER')} STRICT"
+SCHEMA = f"""
 CREATE TABLE runs (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -43,10 +54,16 @@ CREATE TABLE runs (
     thread_id TEXT,
     user_id TEXT,
     error_class TEXT,
+    status TEXT,
+    incomplete INTEGER,
     question TEXT,
     answer TEXT,
+    revision TEXT,
+    config TEXT,
     usage TEXT,
     tags TEXT,
+    error_message TEXT,
+    interrupts TEXT,
     error TEXT,
     form TEXT,
     events TEXT,
@@ -66,6 +83,8 @@ CREATE INDEX runs_by_thread ON runs (thread_id, start_time) WHERE thread_id IS N
 CREATE INDEX runs_by_session ON runs (session_id, start_time) WHERE session_id IS NOT NULL;
 CREATE INDEX runs_by_user ON runs (user_id, start_time) WHERE user_id IS NOT NULL;
 CREATE INDEX runs_under_way ON runs (start_time) WHERE end_time IS NULL;
+{WAITING_INDEX};
+{LOSSES};
 CREATE TABLE tags (
     tag TEXT NOT NULL,
     run_id TEXT NOT NULL,
@@ -238,5 +257,23 @@ def _loaded(text: str | None) -> object:
         return None
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection, Path], None] | None, ...] = (None, _second_version)
+# -- version 2 to 3
+
+
+def _third_version(connection: sqlite3.Connection, path: Path) -> None:
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
+    if "status" in columns:  # made anew on the way from version 1
+        return
+    logger.info("%s: bringing the traces from version 2 to version 3", path)
+    for name, kind in NEW_IN_VERSION_3:
+        connection.execute(f"ALTER TABLE runs ADD COLUMN {name} {kind}")
+    connection.execute(WAITING_INDEX)
+    connection.execute(LOSSES)
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection, Path], None] | None, ...] = (
+    None,
+    _second_version,
+    _third_version,
+)
 """From version n to n + 1, by n; there is no version 0."""

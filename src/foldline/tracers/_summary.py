@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from foldline.tracers._columns import WAITING
 from foldline.tracers._database import Search, Statements, TraceDatabase, marks
+from foldline.tracers._run_fields import first_words
 
 __all__ = ["TraceFilters", "TraceSummary", "summarize"]
 
@@ -37,6 +40,12 @@ class TraceSummary:
     error: str | None
     """The first line of the root's error."""
     failed_runs: int
+    status: str
+    """running, done, failed, waiting (for a person's answer), or answered (it waited, and its thread went on)."""
+    asks: str | None = None
+    """The first words of what it asks, where it waits."""
+    incomplete: bool = False
+    """Whether runs of it could not be written."""
     scores: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -56,6 +65,8 @@ class TraceFilters:
     text: str | None = None
     """Words in the inputs, the outputs or the error of a run."""
     only_errors: bool = False
+    only_waiting: bool = False
+    """Traces that wait for a person's answer: no other trace of their thread came after them."""
     model: str | None = None
     run_type: str | None = None
     name: str | None = None
@@ -77,7 +88,8 @@ class TraceFilters:
             )
             return [row[0] for row in roots]
         rows: list[Any] = []
-        for most in (min(FEW_MATCHES * (limit + offset), MOST_MATCHES), MOST_MATCHES):
+        most = FEW_MATCHES * (limit + offset)
+        while True:
             source, values = self._matches(database, statements, most)
             rows = statements.execute(
                 f"SELECT trace_id, max(start_time) AS newest, count(*) FROM ({source}) AS matches "
@@ -86,6 +98,7 @@ class TraceFilters:
             ).fetchall()
             if len(rows) >= limit + offset or sum(row[2] for row in rows) < most:
                 break
+            most *= MORE_MATCHES
         return [row[0] for row in rows[offset : offset + limit]]
 
     def count(self, database: TraceDatabase, statements: Statements) -> int:
@@ -93,7 +106,7 @@ class TraceFilters:
         if not self._restricts:
             roots = "SELECT count(*) FROM runs WHERE parent_run_id IS NULL"
             return int(statements.execute(roots).fetchone()[0])
-        source, values = self._matches(database, statements, MOST_MATCHES)
+        source, values = self._matches(database, statements, None)
         distinct = f"SELECT count(DISTINCT trace_id) FROM ({source}) AS matches"
         return int(statements.execute(distinct, values).fetchone()[0])
 
@@ -102,9 +115,9 @@ class TraceFilters:
         return any(value not in (None, False, "") for value in asdict(self).values())
 
     def _matches(
-        self, database: TraceDatabase, statements: Statements, most: int
+        self, database: TraceDatabase, statements: Statements, most: int | None
     ) -> tuple[str, list[Any]]:
-        """Return the query for the newest runs that fit, at most so many of them."""
+        """Return the query for the newest runs that fit, at most so many of them; all of them in any order for None."""
         wheres: list[str] = []
         values: list[Any] = []
         source, order = "runs", "start_time"
@@ -119,6 +132,8 @@ class TraceFilters:
                 values.append(value)
         if self.only_errors:
             wheres.append("runs.error_class IS NOT NULL")
+        if self.only_waiting:
+            wheres.append(f"runs.parent_run_id IS NULL AND {IS_WAITING}")
         if self.tag:
             wheres.append("runs.id IN (SELECT run_id FROM tags WHERE tag = ?)")
             values.append(self.tag)
@@ -126,11 +141,10 @@ class TraceFilters:
             if value is not None:
                 wheres.append(f"runs.start_time {sign} ?")
                 values.append(value)
-        return (
-            f"SELECT runs.trace_id, runs.start_time FROM {source} WHERE {' AND '.join(wheres)} "
-            f"ORDER BY {order} DESC LIMIT ?",
-            [*values, most],
-        )
+        query = f"SELECT runs.trace_id, runs.start_time FROM {source} WHERE {' AND '.join(wheres)}"
+        if most is None:
+            return query, values
+        return f"{query} ORDER BY {order} DESC LIMIT ?", [*values, most]
 
 
 def _search_rows(text: str) -> Search:
@@ -143,11 +157,16 @@ def _search_rows(text: str) -> Search:
 
 FEW_MATCHES = 8
 """Runs read per trace of a list at first, enough for most lists."""
-MOST_MATCHES = 20_000
-"""The newest runs that a filtered list reads at most."""
+MORE_MATCHES = 10
+"""How many times more are read where those did not fill the list."""
+IS_WAITING = (
+    f"runs.status = '{WAITING}' AND NOT EXISTS (SELECT 1 FROM runs AS later WHERE later.thread_id = runs.thread_id "
+    "AND later.parent_run_id IS NULL AND later.start_time > runs.start_time)"
+)
+"""Whether a root still waits: an answer continues its thread with another trace."""
 SHOWN = (
     "id", "name", "run_type", "start_time", "end_time", "first_token_time", "session_id", "thread_id", "user_id",
-    "question", "answer", "error_class",
+    "question", "answer", "error_class", "status", "incomplete",
 )  # fmt: skip
 
 
@@ -157,9 +176,11 @@ def summarize(statements: Statements, traces: list[str]) -> list[TraceSummary]:
         return []
     among = f"IN ({marks(traces)})"
     roots = {
-        row[0]: {**dict(zip(SHOWN, row, strict=False)), "error": _first_line(row[-1])}
+        row[0]: _root(row)
         for row in statements.execute(
-            f"SELECT {', '.join(SHOWN)}, substr(error, 1, 300) FROM runs WHERE id {among}", traces
+            f"SELECT {', '.join(f'runs.{name}' for name in SHOWN)}, substr(error, 1, 300), "
+            f"CASE WHEN {IS_WAITING} THEN interrupts END FROM runs WHERE id {among}",
+            traces,
         )
     }
     sums = {
@@ -192,6 +213,39 @@ def summarize(statements: Statements, traces: list[str]) -> list[TraceSummary]:
         for trace in traces
         if trace in roots and trace in sums
     ]
+
+
+def _root(row: tuple[Any, ...]) -> dict[str, Any]:
+    root = dict(zip(SHOWN, row, strict=False))
+    error, interrupts = row[len(SHOWN) :]
+    if interrupts is not None:
+        status = WAITING
+    elif root["end_time"] is None:
+        status = "running"
+    elif root["status"] == WAITING:
+        status = "answered"
+    else:
+        status = "done" if error is None and root["error_class"] is None else "failed"
+    return {
+        **root,
+        "incomplete": bool(root["incomplete"]),
+        "error": _first_line(error),
+        "status": status,
+        "asks": None if interrupts is None else _ask_words(interrupts),
+    }
+
+
+def _ask_words(interrupts: str) -> str | None:
+    """Return the first words of the first question; a damaged column has none."""
+    try:
+        questions = json.loads(interrupts)
+    except ValueError:
+        return None
+    value = questions[0].get("value") if questions and isinstance(questions[0], dict) else None
+    return first_words(value, ASK_KEYS) or (None if value is None else json.dumps(value)[:240])
+
+
+ASK_KEYS = ("question", "message", "description", "prompt", "text", "action_requests")
 
 
 def _first_line(error: str | None) -> str | None:

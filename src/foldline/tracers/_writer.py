@@ -2,61 +2,78 @@
 
 Rows go into the file in batches; a run that ends within a moment is one row. The full-text index is not written with
 them: the thread does that when there is nothing else to do, and a search completes it.
+
+Where runs start faster than they are written, the queue fills, and a start waits for room (`overflow="wait"`): at most
+`trace_wait` seconds for all runs of a trace. A store that does not write for so long, or that fails, counts as gone:
+nothing waits for it, what does not fit into the queue is dropped and counted, until a batch is written again.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import time
 from collections import deque
-from enum import IntEnum
-from typing import Any, NamedTuple
+from contextvars import ContextVar
+from typing import Literal, NamedTuple
 from uuid import UUID
 
-from foldline._io import BLOCKING
+from foldline._io import BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._io.locks import mutex
 from foldline._io.waiting import THREADS
-from foldline.callbacks.stdout import name_of
-from foldline.exceptions import StoreError
-from foldline.tracers._columns import END_RUN, LATE, UPSERT
+from foldline.callbacks.dispatch import HookWait
+from foldline.exceptions import StoreError, UsageError
+from foldline.tracers._columns import ADD_LOSS, END_RUN, LATE, MARK_INCOMPLETE, UPSERT
 from foldline.tracers._database import Session, Statements, TraceDatabase, open_database
 from foldline.tracers._index import index_words
+from foldline.tracers._records import ENDINGS, Action, Entry, OpenRuns
 from foldline.tracers._redact import Redactor
 from foldline.tracers._rows import RedactHook, Row, RowWriter, RunRecord
-from foldline.tracers.core import describe_retry, llm_outputs
 from foldline.utils.data_places import TracePlace
 
-__all__ = ["Action", "TraceWriter"]
+__all__ = ["Overflow", "TraceWriter", "WriterOptions"]
 
 logger = logging.getLogger("foldline.tracers")
 
+Overflow = Literal["wait", "drop"]
 BATCH = 4_000
 """Entries of one transaction."""
 GATHERING = 0.05
 """Seconds that entries gather before they are written together; most runs have ended by then and cost one row."""
-ATTEMPTS = 3
-"""How often a transaction is tried that finds the file locked."""
 INDEX_BACKLOG = 5_000
 """Runs that may wait for the full-text index while there is other work."""
+MOST_LIMITS = 20
+"""How many times `limit` the queue may hold when many starts come at once; what comes then waits outside."""
+SHORTEST_PAUSE = 0.005
+PAUSE_OF_ONE = 0.0001
+"""Seconds between two looks at the queue: at least, and for each start that waits, so that many do not keep it busy."""
 ADD_TAG = "INSERT INTO tags (tag, run_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 ADD_FORM = "INSERT INTO forms (id, body) VALUES (?, ?) ON CONFLICT DO NOTHING"
+is_in_hook: ContextVar[bool] = ContextVar("foldline_trace_hook", default=False)
+"""Whether the code that runs is a hook of a writer: a run that it starts must not wait for the thread it is in."""
 INHERITED: list[Session] = []
 """Sessions that a fork carried over: SQLite forbids to use, or even close, their connections."""
 
 
-class Action(IntEnum):
-    """The kind of an entry in the queue; an entry that starts a run has the type of the run instead."""
+class WriterOptions(NamedTuple):
+    """How much may wait to be written, and what happens then."""
 
-    FIRST = 1
-    RETRY = 2
-    REQUEST = 3
-    END = 4
-    ANSWER = 5
-    FAIL = 6
+    limit: int = 10_000
+    overflow: Overflow = "wait"
+    trace_wait: float = 5.0
+    revision: str | None = None
 
-
-Entry = tuple[Any, float, Any, Any, Any]
+    def check(self) -> None:
+        """Raise for values that cannot work."""
+        limit: object = self.limit
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            raise UsageError(f"limit must be a whole number of at least 1, not {self.limit!r}")
+        if self.overflow not in ("wait", "drop"):
+            raise UsageError(f'overflow is "wait" or "drop", not {self.overflow!r}')
+        seconds: object = self.trace_wait
+        if not isinstance(seconds, int | float) or not seconds >= 0:
+            raise UsageError(f"trace_wait is a number of seconds, not {self.trace_wait!r}")
 
 
 class _Changes(NamedTuple):
@@ -66,20 +83,30 @@ class _Changes(NamedTuple):
     """Runs whose beginning is in the file."""
 
 
+class _Rows(NamedTuple):
+    whole: list[Row]
+    ends: list[Row]
+    tags: list[tuple[str, str]]
+    forms: list[tuple[str, str]]
+
+
 class TraceWriter:
-    """Takes entries without waiting and writes them into a database of traces."""
+    """Takes entries and writes them into a database of traces."""
 
     def __init__(
-        self, place: TracePlace, limit: int, redactor: Redactor, hook: RedactHook | None = None
+        self,
+        place: TracePlace,
+        redactor: Redactor,
+        hook: RedactHook | None = None,
+        options: WriterOptions = WriterOptions(),  # noqa: B008  a tuple
     ) -> None:
+        options.check()
         self.place = place
         self.dropped = 0
-        self._limit = limit
+        self._options = options
         self._redactor = redactor
         self._hook = hook
         self._is_closed = False
-        self._has_complained = False
-        self._unindexed = 0
         self._begin()
         # A database that cannot be used is refused here, not in the middle of a run.
         self._session.read(lambda statements: statements.execute("SELECT 1"))
@@ -90,13 +117,27 @@ class TraceWriter:
         self._database: TraceDatabase = open_database(self.place)
         self._session: Session = self._database.session()
         self._waiting: deque[Entry] = deque()
-        self._open: dict[UUID, RunRecord] = {}
-        """Running runs, by id; used only under `_file_lock`."""
-        self._lock = mutex()  # of who writes; what waits needs none
+        self._runs = OpenRuns()
+        """Used only under `_file_lock`, but for what is lost."""
+        self._lock = mutex()  # of who writes, and of what is lost; the queue needs none
         self._file_lock = (
             mutex()
         )  # held while writing: only the pool's thread and `flush` ever wait for it
         self._is_writing = False
+        self._unindexed = 0
+        self._progress = time.monotonic()
+        """When a batch was written, or the queue was empty."""
+        self._is_gone = False
+        """Whether the store fails, or has not written for `trace_wait` seconds."""
+        self._has_complained = False
+        self._loss: tuple[float, int] | None = None
+        """Since when runs are lost, and how many; written when something can be written again."""
+        self._lost: set[UUID] = set()
+        """Running runs whose start was dropped: what is below them is dropped too."""
+        self._budgets: dict[UUID, list[float]] = {}
+        """Running runs of traces that have waited -> the seconds their trace may still wait."""
+        self._pauses = 0
+        """How many starts wait for room."""
 
     def _begin_again_after_fork(self) -> None:
         """A forked child has its parent's locks but not the thread that holds them."""
@@ -104,31 +145,165 @@ class TraceWriter:
             INHERITED.append(self._session)
             self._begin()
 
+    # -- entries
+
+    def start(self, entry: Entry) -> HookWait | None:
+        """Have the start of a run written, soon; return what to wait for where the queue is full."""
+        if (
+            self._is_writing
+            and len(self._waiting) < self._options.limit
+            and not self._lost
+            and not self._budgets
+            and self._pid == os.getpid()
+        ):
+            self._waiting.append(entry)
+            return None
+        self._begin_again_after_fork()
+        return self._start_with_care(entry)
+
+    def _start_with_care(self, entry: Entry) -> HookWait | None:
+        run_id, parent_id = entry[4]["run_id"], entry[4].get("parent_run_id")
+        budget = self._budgets.get(parent_id)
+        if budget is not None:
+            self._budgets[run_id] = budget
+        size, most = len(self._waiting), self._options.limit * MOST_LIMITS
+        reason = self._refuse(size, parent_id)
+        if reason is not None:
+            self.drop(entry, reason)
+            return None
+        if size < self._options.limit or (is_in_hook.get() and size < most):
+            self._append(entry)
+            return None
+        if budget is None:
+            budget = self._budgets[run_id] = [self._options.trace_wait]
+        if size >= most:
+            return _RoomWait(self, budget, entry)
+        self._append(entry)
+        return _RoomWait(self, budget, None)
+
+    def _refuse(self, size: int, parent_id: UUID | None) -> str | None:
+        """Return why a run is left out; None where it is not."""
+        if self._is_closed:
+            return "the tracer is closed"
+        if parent_id in self._lost:
+            return "the run above was not written"
+        if size < self._options.limit:
+            return None
+        if self._options.overflow == "drop":
+            return f'{size} entries wait to be written, and overflow="drop"'
+        return f"{size} entries wait for a store that does not write" if self._is_gone else None
+
     def put(self, entry: Entry) -> None:
-        """Have an entry written, soon."""
-        if self._is_writing and self._pid == os.getpid():
-            if len(self._waiting) < self._limit or type(entry[0]) is Action:
-                self._waiting.append(entry)
+        """Have an entry of a run written, soon; it never waits."""
+        is_end = entry[0] in ENDINGS
+        if is_end:
+            if self._budgets:
+                self._budgets.pop(entry[2], None)
+            if self._lost and entry[2] in self._lost:
+                self._lost.discard(entry[2])
                 return
-            self._count_lost(1)
+        if self._is_writing and self._pid == os.getpid():
+            self._waiting.append(entry)
             return
         self._begin_again_after_fork()
         if self._is_closed:
-            if entry[0] not in (Action.FIRST, Action.RETRY, Action.REQUEST):
-                self._count_lost(1)
+            if is_end:
+                self._count_lost(1, "the tracer is closed")
             return
+        self._append(entry)
+
+    def _append(self, entry: Entry) -> None:
         self._waiting.append(entry)
-        if self._become_writer():
+        if not self._is_writing and self._become_writer():
             THREADS.submit(self._write_waiting, has_user_code=self._hook is not None)
 
     def _become_writer(self) -> bool:
         with self._lock:
             is_first, self._is_writing = not self._is_writing, True
+            if is_first:
+                self._progress = time.monotonic()
         return is_first
 
-    def _count_lost(self, count: int) -> None:
+    # -- waiting for room
+
+    async def wait_for_room(self, io: IO, budget: list[float], entry: Entry | None) -> None:
+        """Wait until the queue has room, as long as the trace may; then queue an entry that did not fit, or drop it."""
+        limit = self._options.limit
+        with self._lock:
+            self._pauses += 1
+        try:
+            while budget[0] > 0 and not self._is_gone:
+                size = len(self._waiting)
+                if entry is not None and size < limit * MOST_LIMITS:
+                    self._append(entry)
+                    entry = None
+                if size < limit:
+                    break
+                pause = max(SHORTEST_PAUSE, PAUSE_OF_ONE * self._pauses)
+                before = time.monotonic()
+                await io.sleep(min(pause, budget[0]))
+                budget[0] -= time.monotonic() - before
+                self._check_progress()
+        finally:
+            with self._lock:
+                self._pauses -= 1
+            if entry is not None:
+                self._settle(entry)
+
+    def _settle(self, entry: Entry) -> None:
+        """Queue an entry that has waited long enough, twice as far as others may where the store still writes."""
+        most = self._options.limit * MOST_LIMITS * (1 if self._is_gone else 2)
+        if len(self._waiting) < most and not self._is_closed:
+            self._append(entry)
+        else:
+            self.drop(entry, f"there was no room for {self._options.trace_wait:g} s")
+
+    def _check_progress(self) -> None:
+        if time.monotonic() - self._progress > self._options.trace_wait:
+            self._is_gone = True
+
+    # -- what is lost
+
+    def drop(self, entry: Entry, reason: str) -> None:
+        """Leave out the start of a run, and all that belongs to it."""
+        run_id, parent_id = entry[4]["run_id"], entry[4].get("parent_run_id")
+        self._lost.add(run_id)
+        if parent_id is not None and parent_id not in self._lost:
+            self._runs.lost_children.add(parent_id)
+        self._count_lost(1, reason)
+
+    def _count_lost(self, count: int, reason: object) -> None:
         with self._lock:
             self.dropped += count
+            since, runs = self._loss or (time.time(), 0)
+            self._loss = (since, runs + count)
+            is_known, self._has_complained = self._has_complained, True
+        if is_known:
+            logger.debug(
+                "%s: %d more runs were not written: %s", self._database.name, count, reason
+            )
+            return
+        logger.warning(
+            "%s: %d runs were not written: %s; what is lost from now on is counted in `dropped`",
+            self._database.name,
+            count,
+            reason,
+        )
+
+    def _note_recovery(self) -> None:
+        """Log that nothing waits any more after runs were lost: the next loss is another one."""
+        with self._lock:
+            has_recovered = self._has_complained and not self._is_gone and self._loss is None
+            if has_recovered:
+                self._has_complained = False
+        if has_recovered:
+            logger.warning(
+                "%s: traces are written again; %d runs were lost so far",
+                self._database.name,
+                self.dropped,
+            )
+
+    # -- writing
 
     def flush(self) -> None:
         """Write what waits."""
@@ -146,6 +321,8 @@ class TraceWriter:
             self._is_writing = False
         self.flush()
         with self._file_lock:
+            if self._loss is not None and not self._is_gone:
+                self._store(_Changes([], []))
             if self._unindexed:
                 self._index()
             self._session.close()
@@ -153,7 +330,8 @@ class TraceWriter:
 
     def _write_waiting(self) -> None:
         while True:
-            drive(BLOCKING.sleep(GATHERING))
+            if len(self._waiting) < BATCH:
+                drive(BLOCKING.sleep(GATHERING))
             self._write_batch()
             if self._waiting:
                 continue
@@ -162,6 +340,7 @@ class TraceWriter:
                     self._index()
                     continue
                 self._session.close()
+            self._note_recovery()
             self._is_writing = False
             # Checked again: an entry put meanwhile found a writer and did not start another.
             if self._is_closed or not self._waiting or not self._become_writer():
@@ -174,10 +353,8 @@ class TraceWriter:
                 entries.append(self._waiting.popleft())
             if entries:
                 self._write(entries)
-            if self._unindexed > INDEX_BACKLOG:
+            if self._unindexed > INDEX_BACKLOG and len(self._waiting) < BATCH:
                 self._index()
-
-    # -- entries as records
 
     def _write(self, entries: list[Entry]) -> None:
         new_records: dict[int, RunRecord] = {}
@@ -185,124 +362,94 @@ class TraceWriter:
         ended: list[RunRecord] = []
         for entry in entries:
             if type(entry[0]) is not Action:
-                record = self._begin_record(entry)
+                record = self._runs.begin(entry)
                 new_records[id(record)] = record
-            elif (ending := self._apply(entry)) is not None and ending.is_written:
+            elif (ending := self._runs.apply(entry)) is not None and id(ending) not in new_records:
                 ended.append(ending)
-        whole_records = list(new_records.values())
-        # Begun in an earlier batch that could not be written: tried again as a whole.
-        whole_records += [
-            record for record in self._unwritten(ended) if id(record) not in new_records
+        # Begun in an earlier batch that could not be written, or to be written again: as a whole.
+        whole_records = [
+            *new_records.values(),
+            *(record for record in ended if not record.is_written),
         ]
         self._store(_Changes(whole_records, [record for record in ended if record.is_written]))
-
-    @staticmethod
-    def _unwritten(records: list[RunRecord]) -> list[RunRecord]:
-        return [record for record in records if not record.is_written]
-
-    def _begin_record(self, entry: Entry) -> RunRecord:
-        run_type, start, serialized, inputs, extra = entry
-        run_id: UUID = extra.pop("run_id")
-        parent_id: UUID | None = extra.pop("parent_run_id", None)
-        parent = self._open.get(parent_id) if parent_id is not None else None
-        record = RunRecord(str(run_id), parent, run_type, start)
-        if parent_id is not None and parent is None:
-            extra["parent_run_id"] = str(parent_id)  # a run that this tracer did not see start
-        record.serialized = serialized
-        record.inputs = inputs
-        record.tags = extra.pop("tags", None) or []
-        record.name = extra.pop("name", None) or name_of(serialized, {})
-        if not extra.get("metadata"):
-            extra.pop("metadata", None)
-        record.extra = extra
-        record.outer = self._open.get(run_id)
-        self._open[run_id] = record
-        return record
-
-    def _apply(self, entry: Entry) -> RunRecord | None:
-        """Apply an entry to the record of its run; return the record if the run has ended."""
-        action, at, run_id, content, inputs = entry
-        record = self._open.get(run_id)
-        if record is None:  # its beginning was dropped
-            return None
-        if action is Action.FIRST:
-            record.first = record.first or at
-            return None
-        if action is Action.REQUEST:
-            record.request = content
-            return None
-        if action is Action.RETRY:
-            event = {"name": "retry", "time": at, "kwargs": describe_retry(content)}
-            record.events = [*(record.events or []), event]
-            return None
-        record.end = at
-        if action is Action.FAIL:
-            record.error, record.error_class, response, inputs = content
-            if response is not None and getattr(response, "generations", None):
-                record.outputs = llm_outputs(response, dump=False)
-        else:
-            is_answer = action is Action.ANSWER
-            record.outputs = llm_outputs(content, dump=False) if is_answer else content
-        if inputs is not None and not record.is_written:
-            record.inputs = inputs if isinstance(inputs, dict) else {"input": inputs}
-        elif inputs is not None:
-            record.is_written = False  # the whole row is written again
-            record.inputs = inputs if isinstance(inputs, dict) else {"input": inputs}
-        if record.outer is None:
-            del self._open[run_id]
-        else:
-            self._open[run_id] = record.outer
-        return record
 
     # -- records as rows
 
     def _store(self, changes: _Changes) -> None:
-        count = len(changes.whole_records) + len(changes.ended)
+        incomplete, loss = sorted(self._runs.incomplete), self._loss
+        token = is_in_hook.set(True)
         try:
-            writer = RowWriter(self._redactor, self._hook)
-            rows = [
-                row for record in changes.whole_records if (row := writer.row(record)) is not None
-            ]
-            ends = [row for record in changes.ended if (row := writer.end_row(record)) is not None]
-            tags = [
-                row
-                for record in changes.whole_records
-                if record.tags and not record.is_refused
-                for row in writer.tag_rows(record)
-            ]
-            forms = list(writer.forms.items())
-            for attempt in range(1, ATTEMPTS + 1):
-                try:
-                    self._transact(rows, ends, tags, forms)
-                    break
-                except StoreError as error:
-                    if "locked" not in str(error) or attempt == ATTEMPTS:
-                        raise
+            rows = self._make_rows(changes)
+            self._transact_patiently(rows, incomplete, loss)
         except Exception as error:  # noqa: BLE001  whatever is wrong with the file, the run goes on
-            self._lose(count, error)
+            self._is_gone = True
+            # A run that still lasts is written as a whole when it ends.
+            lost = [
+                record
+                for record in (*changes.whole_records, *changes.ended)
+                if record.end is not None
+            ]
+            self._runs.incomplete.update(record.trace_id for record in lost)
+            if lost:
+                self._count_lost(len(lost), repr(error))
             return
-        self._unindexed += len(ends) + sum(
+        finally:
+            is_in_hook.reset(token)
+        self._progress, self._is_gone = time.monotonic(), False
+        self._runs.forget_marked(incomplete)
+        if loss is not None:
+            self._forget_loss(loss)
+        self._unindexed += len(rows.ends) + sum(
             record.end is not None for record in changes.whole_records
         )
         for record in changes.whole_records:
             record.release()
 
-    def _transact(
-        self,
-        rows: list[Row],
-        ends: list[Row],
-        tags: list[tuple[str, str]],
-        forms: list[tuple[str, str]],
+    def _make_rows(self, changes: _Changes) -> _Rows:
+        writer = RowWriter(self._redactor, self._hook, self._options.revision)
+        whole = [row for record in changes.whole_records if (row := writer.row(record)) is not None]
+        ends = [row for record in changes.ended if (row := writer.end_row(record)) is not None]
+        tags = [
+            row
+            for record in changes.whole_records
+            if record.tags and not record.is_refused
+            for row in writer.tag_rows(record)
+        ]
+        return _Rows(whole, ends, tags, list(writer.forms.items()))
+
+    def _forget_loss(self, written: tuple[float, int]) -> None:
+        with self._lock:
+            runs = (self._loss or written)[1] - written[1]
+            self._loss = (time.time(), runs) if runs else None
+
+    def _transact_patiently(
+        self, rows: _Rows, incomplete: list[str], loss: tuple[float, int] | None
     ) -> None:
+        """Write; a file that others have locked is tried again for `trace_wait` seconds, unless it counts as gone."""
+        deadline = time.monotonic() + (0 if self._is_gone else self._options.trace_wait)
+        while True:
+            try:
+                self._transact(rows, incomplete, loss)
+            except StoreError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+            else:
+                return
+
+    def _transact(self, rows: _Rows, incomplete: list[str], loss: tuple[float, int] | None) -> None:
         def write(statements: Statements) -> None:
-            statements.executemany(UPSERT, rows)
-            if ends:
-                statements.executemany(END_RUN, ends)
-                statements.executemany(LATE, [(row[-1],) for row in ends])
-            if tags:
-                statements.executemany(ADD_TAG, tags)
-            if forms:
-                statements.executemany(ADD_FORM, forms)
+            statements.executemany(UPSERT, rows.whole)
+            if rows.ends:
+                statements.executemany(END_RUN, rows.ends)
+                statements.executemany(LATE, [(row[-1],) for row in rows.ends])
+            if rows.tags:
+                statements.executemany(ADD_TAG, rows.tags)
+            if rows.forms:
+                statements.executemany(ADD_FORM, rows.forms)
+            if incomplete:
+                statements.executemany(MARK_INCOMPLETE, [(trace,) for trace in incomplete])
+            if loss is not None:
+                statements.execute(ADD_LOSS, (loss[0], time.time(), loss[1]))
 
         self._session.write(write)
 
@@ -314,15 +461,23 @@ class TraceWriter:
         except StoreError as error:
             logger.debug("%s: the index was not brought up to date: %r", self._database.name, error)
 
-    def _lose(self, count: int, error: Exception) -> None:
-        self._count_lost(count)
-        if self._has_complained:
-            logger.debug("%s: %d more runs were not written: %r", self._database.name, count, error)
-            return
-        self._has_complained = True
-        logger.warning(
-            "%s: %d runs were not written: %r; what is lost from now on is counted in `dropped`",
-            self._database.name,
-            count,
-            error,
-        )
+
+class _RoomWait(HookWait):
+    """The wait of a run's start for room in the queue, with the entry that did not fit, if there is one."""
+
+    __slots__ = ("_budget", "_entry", "_writer")
+
+    def __init__(self, writer: TraceWriter, budget: list[float], entry: Entry | None) -> None:
+        self._writer = writer
+        self._budget = budget
+        self._entry = entry
+
+    async def wait(self, io: IO) -> None:
+        """Wait as long as the trace may."""
+        entry, self._entry = self._entry, None
+        await self._writer.wait_for_room(io, self._budget, entry)
+
+    def __del__(self) -> None:
+        # A handler called by code that does not wait: what did not fit is lost, but not silently.
+        if self._entry is not None:
+            self._writer.drop(self._entry, "the queue is full, and its caller does not wait")

@@ -1,8 +1,9 @@
 """Shared by the tracers that write into databases: the handler, which passes entries to a writer.
 
 The run pays for one entry in a queue that has no lock: what happened, and when. A thread from foldline's pool makes
-rows of that, many at a time, writes them in short transactions and leaves when there is nothing more. A database that
-is locked, full or gone costs rows, never the run: they are counted in `dropped`, and the trouble is logged once.
+rows of that, many at a time, writes them in short transactions and leaves when there is nothing more. Where the queue
+is full, a run waits before it starts, for a bounded time. A database that is full or gone costs rows, never the run:
+they are counted in `dropped`, and the trouble is logged once.
 """
 
 from __future__ import annotations
@@ -10,53 +11,79 @@ from __future__ import annotations
 import time
 import traceback
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from uuid import UUID
 
 from foldline._io import ASYNC
 from foldline.callbacks.base import BaseCallbackHandler
-from foldline.callbacks.dispatch import inline
+from foldline.callbacks.dispatch import HookWait, inline
+from foldline.callbacks.observers import RunObserver
+from foldline.exceptions import UsageError
+from foldline.tracers._config_record import RECORDED_KEYS, record_config
+from foldline.tracers._records import INTERRUPT_CLASSES, Action
 from foldline.tracers._redact import Redactor
+from foldline.tracers._revision import find_revision
 from foldline.tracers._rows import RedactHook
 from foldline.tracers._streaming import StreamObserver
-from foldline.tracers._writer import Action, TraceWriter
+from foldline.tracers._writer import Overflow, TraceWriter, WriterOptions
 from foldline.utils.data_places import TracePlace
+from foldline.utils.strings import suggestion
 
 if TYPE_CHECKING:
     from foldline.outputs import LLMResult
     from foldline.protocol.events import Event
 
-__all__ = ["DatabaseTracer"]
+__all__ = ["DatabaseTracer", "TracerOptions"]
 
-INTERRUPT = "FlowInterrupt"
-"""What `interrupt()` raises: the run ends, but not by an error."""
+LONGEST_MESSAGE = 4_000
 
 
-class DatabaseTracer(StreamObserver, BaseCallbackHandler):
+class TracerOptions(TypedDict, total=False):
+    """Options of the tracers into databases."""
+
+    limit: int
+    """Entries that may wait to be written (10,000)."""
+    overflow: Overflow
+    """Where so many wait: `"wait"` (the default) makes a run wait before it starts; `"drop"` leaves it out at once."""
+    trace_wait: float
+    """Seconds for which all runs of one trace wait at most (5); after that the store counts as gone."""
+    secrets: Iterable[str]
+    """Values never to write."""
+    redact: RedactHook | None
+    """Sees every run as a dict of columns before it is written; returns what to write, or None to leave it out."""
+    config_keys: Iterable[str]
+    """Keys of `configurable` to record besides `thread_id`, `checkpoint_id` and `checkpoint_ns`."""
+    revision: str | None
+    """Which code runs; by default `FOLDLINE_REVISION`, or the commit of the Git repository one works in."""
+
+
+class DatabaseTracer(RunObserver, StreamObserver, BaseCallbackHandler):
     """Writes every run into a database of traces."""
 
     run_inline = True
 
-    def __init__(
-        self,
-        place: TracePlace,
-        *,
-        limit: int = 10_000,
-        secrets: Iterable[str] = (),
-        redact: RedactHook | None = None,
-    ) -> None:
-        """Connect, and make the tables where they are not there.
-
-        `limit` runs may wait to be written; `secrets` are values never to write; `redact` sees every run as a dict of
-        columns before it is written, and returns what to write, or None to leave the run out.
-        """
+    def __init__(self, place: TracePlace, **options: Unpack[TracerOptions]) -> None:
+        """Connect, and make the tables where they are not there."""
         super().__init__()
-        self._writer = TraceWriter(place, limit, Redactor(secrets), redact)
+        check_options(options)
+        revision = options.get("revision")
+        settings = WriterOptions(
+            options.get("limit", 10_000),
+            options.get("overflow", "wait"),
+            options.get("trace_wait", 5.0),
+            find_revision() if revision is None else revision,
+        )
+        redactor = Redactor(options.get("secrets", ()))
+        self._writer = TraceWriter(place, redactor, options.get("redact"), settings)
         self._put = self._writer.put
+        self._start = self._writer.start
         self._streaming: set[UUID] = set()
         """Runs whose first piece was seen."""
+        self._config_keys = (*RECORDED_KEYS, *options.get("config_keys", ()))
+        self._configs: dict[UUID, dict[str, Any]] = {}
+        """What is recorded of `configurable` of a run that is about to start."""
         self._finalizer = weakref.finalize(self, self._writer.close)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -72,7 +99,7 @@ class DatabaseTracer(StreamObserver, BaseCallbackHandler):
 
     @property
     def dropped(self) -> int:
-        """How many runs were not written."""
+        """How many runs were not written: the store failed, or was full with `overflow="drop"`."""
         return self._writer.dropped
 
     def __enter__(self) -> Self:
@@ -102,21 +129,23 @@ class DatabaseTracer(StreamObserver, BaseCallbackHandler):
 
     def on_chat_model_start(
         self, serialized: dict[str, Any], messages: list[list[Any]], **kwargs: Any
-    ) -> None:
+    ) -> HookWait | None:
         """Queue the start of a chat model run."""
-        self._put(("llm", time.time(), serialized, {"messages": messages}, kwargs))
+        return self._begin(("llm", time.time(), serialized, {"messages": messages}, kwargs))
 
-    def on_llm_start(self, serialized: dict[str, Any], prompts: list[str], **kwargs: Any) -> None:
+    def on_llm_start(
+        self, serialized: dict[str, Any], prompts: list[str], **kwargs: Any
+    ) -> HookWait | None:
         """Queue the start of a text model run."""
-        self._put(("llm", time.time(), serialized, {"prompts": prompts}, kwargs))
+        return self._begin(("llm", time.time(), serialized, {"prompts": prompts}, kwargs))
 
     def on_chain_start(
         self, serialized: dict[str, Any] | None, inputs: object, **kwargs: Any
-    ) -> None:
+    ) -> HookWait | None:
         """Queue the start of a chain."""
         values = inputs if isinstance(inputs, dict) else {"input": inputs}
         run_type = kwargs.pop("run_type", None) or "chain"
-        self._put((run_type, time.time(), serialized, values, kwargs))
+        return self._begin((run_type, time.time(), serialized, values, kwargs))
 
     def on_tool_start(
         self,
@@ -125,14 +154,31 @@ class DatabaseTracer(StreamObserver, BaseCallbackHandler):
         *,
         inputs: dict[str, Any] | None = None,
         **kwargs: Any,
-    ) -> None:
+    ) -> HookWait | None:
         """Queue the start of a tool."""
         values = inputs if isinstance(inputs, dict) else {"input": input_str}
-        self._put(("tool", time.time(), serialized, values, kwargs))
+        return self._begin(("tool", time.time(), serialized, values, kwargs))
 
-    def on_retriever_start(self, serialized: dict[str, Any], query: str, **kwargs: Any) -> None:
+    def on_retriever_start(
+        self, serialized: dict[str, Any], query: str, **kwargs: Any
+    ) -> HookWait | None:
         """Queue the start of a retriever."""
-        self._put(("retriever", time.time(), serialized, {"query": query}, kwargs))
+        return self._begin(("retriever", time.time(), serialized, {"query": query}, kwargs))
+
+    def on_run_config(self, run_id: UUID, configurable: Mapping[str, Any]) -> None:
+        """Keep the chosen keys until the run starts."""
+        if config := record_config(configurable, self._config_keys):
+            self._configs[run_id] = config
+
+    def on_run_event(self, run_id: UUID, name: str, details: dict[str, Any]) -> None:
+        """Queue something that happened in a run."""
+        event = {"name": name, "kwargs": details}
+        self._put((Action.EVENT, time.time(), run_id, event, None))
+
+    def _begin(self, entry: tuple[str, float, Any, Any, dict[str, Any]]) -> HookWait | None:
+        if self._configs and (config := self._configs.pop(entry[4]["run_id"], None)) is not None:
+            entry[4]["config"] = config
+        return self._start(entry)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         """Queue the end of a model run."""
@@ -183,9 +229,14 @@ class DatabaseTracer(StreamObserver, BaseCallbackHandler):
         self, error: BaseException, run_id: UUID, response: LLMResult | None, inputs: object = None
     ) -> None:
         self._streaming.discard(run_id)
-        # A run that waits for a person's answer has not failed; its layer is above this one.
-        name = type(error).__name__
-        failure = (_stacktrace(error), None if name == INTERRUPT else name, response, inputs)
+        # A run that waits for a person's answer has not failed; its error class is in a layer above this one.
+        questions = getattr(error, "interrupts", None)
+        failure: tuple[Any, ...]
+        if type(error).__name__ in INTERRUPT_CLASSES and isinstance(questions, list | tuple):
+            failure = (None, None, None, list(questions), response, inputs)
+        else:
+            name = type(error).__name__
+            failure = (_stacktrace(error), name, _message(error), None, response, inputs)
         self._put((Action.FAIL, time.time(), run_id, failure, None))
 
     def on_llm_new_token(self, token: object, *, run_id: UUID, **kwargs: object) -> None:
@@ -215,6 +266,31 @@ class DatabaseTracer(StreamObserver, BaseCallbackHandler):
     def on_model_request(self, request: object, *, run_id: UUID, **kwargs: object) -> None:
         """Queue the HTTP request of a model run."""
         self._put((Action.REQUEST, time.time(), run_id, request, None))
+
+
+def check_options(options: Mapping[str, object]) -> None:
+    """Raise for an option that a tracer does not have."""
+    for name in options:
+        if name not in TracerOptions.__annotations__:
+            hint = suggestion(name, TracerOptions.__annotations__)
+            raise UsageError(f"a tracer has no option {name!r}{hint}")
+    for name in ("secrets", "config_keys"):
+        values = options.get(name, ())
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            shown = "" if name == "secrets" else f", not {values!r:.40}"
+            raise UsageError(f"{name} is a list of texts{shown}")
+    revision, redact = options.get("revision"), options.get("redact")
+    if revision is not None and not isinstance(revision, str):
+        raise UsageError(f"revision is a text, not {revision!r:.40}")
+    if redact is not None and not callable(redact):
+        raise UsageError(f"redact is a function of a run's columns, not {redact!r:.40}")
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)[:LONGEST_MESSAGE]
+    except Exception:  # noqa: BLE001  an error whose own text cannot be made still has a class
+        return ""
 
 
 def _stacktrace(error: BaseException) -> str:

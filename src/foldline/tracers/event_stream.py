@@ -195,7 +195,9 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         """A chain starts."""
         has_input = inputs != UNKNOWN if isinstance(inputs, dict) else inputs is not None
         data = {"input": inputs} if has_input else {}
-        self._begin(run_type or "chain", data, inputs if has_input else None, serialized, kwargs)
+        # A step of a flow is a chain here, as a task is in LangGraph.
+        kind = "chain" if run_type in (None, "step") else str(run_type)
+        self._begin(kind, data, inputs if has_input else None, serialized, kwargs)
 
     def on_chunk(self, run_id: UUID | None, chunk: object) -> None:
         """A piece of a run's output passed by."""

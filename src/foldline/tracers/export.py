@@ -69,6 +69,12 @@ def run_to_json(run: StoredRun) -> dict[str, Any]:
         "tags": run.tags,
         "error": run.error,
         "error_class": run.error_class,
+        "error_message": run.error_message,
+        "status": run.status,
+        "interrupts": to_jsonable(run.interrupts),
+        "incomplete": run.incomplete,
+        "revision": run.revision,
+        "config": to_jsonable(run.config),
         "inputs": to_jsonable(run.inputs),
         "outputs": to_jsonable(run.outputs),
         "request": to_jsonable(run.request),
@@ -101,6 +107,10 @@ def _span(run: StoredRun, trace_id: str, redactor: Redactor) -> dict[str, Any]:
         attributes |= answer_attributes(run)
     elif run.cost is not None:
         attributes[COST] = run.cost
+    if run.status is not None:
+        attributes["foldline.run.status"] = run.status
+    if run.incomplete:
+        attributes["foldline.trace.incomplete"] = True
     attributes |= content_attributes(run, redactor)
     span: dict[str, Any] = {
         "traceId": trace_id,

@@ -5,12 +5,14 @@ The client sends in the background; a service that is slow, down or refuses cost
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakSet
 
+from foldline.callbacks.observers import RunObserver
 from foldline.exceptions import MissingExtraError
 from foldline.load import dumpd
 from foldline.outputs import LLMResult
@@ -59,7 +61,7 @@ def wait_for_all_tracers() -> None:
         tracer.wait_for_futures()
 
 
-class LangChainTracer(BaseTracer):
+class LangChainTracer(RunObserver, BaseTracer):
     """Sends every run to LangSmith.
 
     `LANGSMITH_TRACING=true` attaches one to every run; `LANGSMITH_API_KEY`, `LANGSMITH_ENDPOINT` and
@@ -91,9 +93,18 @@ class LangChainTracer(BaseTracer):
         self.latest_run: Run | None = None
         """The root of the last trace that ended."""
         self._redactor = Redactor(secrets)
+        self._threads: dict[UUID, str] = {}
+        """Threads that `configurable` names, of runs that are about to start."""
         _tracers.add(self)
 
+    def on_run_config(self, run_id: UUID, configurable: Mapping[str, Any]) -> None:
+        """Keep the thread until the run starts: LangSmith groups traces by it, and LangChain sends it as metadata."""
+        if configurable.get("thread_id") is not None:
+            self._threads[run_id] = str(configurable["thread_id"])
+
     def _on_run_create(self, run: Run) -> None:
+        if self._threads and (thread := self._threads.pop(run.id, None)) is not None:
+            run.extra["metadata"] = {"thread_id": thread, **run.extra.get("metadata", {})}
         run.tags = list(dict.fromkeys([*(run.tags or []), *self.tags]))
         if self.tracing_metadata:
             run.extra["metadata"] = {**self.tracing_metadata, **run.extra.get("metadata", {})}
@@ -143,7 +154,7 @@ class LangChainTracer(BaseTracer):
 
     def _written(self, value: object) -> Any:  # noqa: ANN401  JSON
         """Write a value as the JSON that LangSmith reads, without secrets."""
-        return self._redactor.json(_as_langchain(dumpd(value)))
+        return self._redactor.json(_as_langchain(dumpd(_open_dataclasses(value))))
 
     def get_run_url(self) -> str:
         """Return the page of the last trace that ended."""
@@ -163,6 +174,18 @@ def _events_of(run: Run) -> list[dict[str, Any]]:
         return run.events
     first = {"name": "new_token", "time": run.first_token_time}
     return [*run.events[:1], first, *run.events[1:]]
+
+
+def _open_dataclasses(value: object) -> object:
+    """Return the fields of dataclasses (questions, commands, results of tools), of which a dump has only the names."""
+    if isinstance(value, dict):
+        return {key: _open_dataclasses(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_open_dataclasses(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return {field.name: _open_dataclasses(getattr(value, field.name)) for field in fields}
+    return value
 
 
 def _as_langchain(value: object) -> object:

@@ -7,13 +7,16 @@ internal spans under their own name. Messages and values are recorded only with 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, cast
 from uuid import UUID
 
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.callbacks.dispatch import inline
+from foldline.callbacks.observers import RunObserver
 from foldline.callbacks.stdout import name_of
 from foldline.exceptions import MissingExtraError, TracerException, UsageError
+from foldline.tracers._columns import WAITING
 from foldline.tracers._otel_attributes import (
     SCORE_EVENT,
     answer_attributes,
@@ -21,6 +24,7 @@ from foldline.tracers._otel_attributes import (
     open_span,
     score_attributes,
 )
+from foldline.tracers._records import INTERRUPT_CLASSES, questions_of
 from foldline.tracers._redact import Redactor
 from foldline.tracers.core import llm_outputs
 from foldline.tracers.schemas import run_key, usage_of
@@ -82,7 +86,7 @@ class _SpanRun:
         return usage_of(self.outputs)
 
 
-class OpenTelemetryTracer(BaseCallbackHandler):
+class OpenTelemetryTracer(RunObserver, BaseCallbackHandler):
     """Makes a span of every run, nested as the runs are; under the span that is current when the root begins.
 
     ```python
@@ -114,6 +118,8 @@ class OpenTelemetryTracer(BaseCallbackHandler):
         self._redactor = Redactor()
         self._runs: dict[UUID, _SpanRun] = {}
         """Runs that last, by id."""
+        self._threads: dict[UUID, str] = {}
+        """Threads that `configurable` names, of runs that are about to start."""
         self._ended: dict[str, SpanContext] = {}
         """Span contexts of the last runs that ended, by id, for scores."""
 
@@ -124,6 +130,11 @@ class OpenTelemetryTracer(BaseCallbackHandler):
         return self
 
     # -- a run starts
+
+    def on_run_config(self, run_id: UUID, configurable: Mapping[str, Any]) -> None:
+        """Keep the thread until the run starts."""
+        if configurable.get("thread_id") is not None:
+            self._threads[run_id] = str(configurable["thread_id"])
 
     def on_chat_model_start(
         self, serialized: dict[str, Any], messages: list[list[Any]], **kwargs: Any
@@ -163,6 +174,8 @@ class OpenTelemetryTracer(BaseCallbackHandler):
         inputs: dict[str, Any],
         details: dict[str, Any],
     ) -> None:
+        if self._threads and (thread := self._threads.pop(details["run_id"], None)) is not None:
+            details["metadata"] = {"thread_id": thread, **(details.get("metadata") or {})}
         run = _SpanRun(run_type, serialized, inputs, details)
         parent_id: UUID | None = details.get("parent_run_id")
         parent = self._runs.get(parent_id) if parent_id is not None else None
@@ -242,7 +255,12 @@ class OpenTelemetryTracer(BaseCallbackHandler):
             span.set_attributes(attributes)
         if self._capture_content:
             span.set_attributes(content_attributes(run, self._redactor))
-        if error is not None:
+        if (
+            type(error).__name__ in INTERRUPT_CLASSES
+            or questions_of((outputs or {}).get("output")) is not None
+        ):
+            span.set_attribute("foldline.run.status", WAITING)
+        elif error is not None:
             self._set_error(span, error)
         self._ended[run_key(run_id)] = span.get_span_context()
         if len(self._ended) > REMEMBERED:

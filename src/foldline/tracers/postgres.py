@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Unpack
 
 from foldline.exceptions import UsageError
-from foldline.tracers._rows import RedactHook
-from foldline.tracers.database_tracer import DatabaseTracer
+from foldline.tracers.database_tracer import DatabaseTracer, TracerOptions
 from foldline.utils.data_places import is_url
 
 __all__ = ["PostgresTracer"]
@@ -18,15 +17,8 @@ class PostgresTracer(DatabaseTracer):
     `PostgresTracer("postgresql://user@host/name")` is what `FOLDLINE_TRACES=postgresql://user@host/name` attaches.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        limit: int = 10_000,
-        secrets: Iterable[str] = (),
-        redact: RedactHook | None = None,
-    ) -> None:
-        """Connect, and make the tables where they are not there; options are those of `DatabaseTracer`."""
+    def __init__(self, url: str, **options: Unpack[TracerOptions]) -> None:
+        """Connect, and make the tables where they are not there; options are those of `TracerOptions`."""
         if not is_url(url):
             raise UsageError("PostgresTracer takes a URL: postgresql://user@host/name")
-        super().__init__(url, limit=limit, secrets=secrets, redact=redact)
+        super().__init__(url, **options)

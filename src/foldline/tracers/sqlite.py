@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Unpack
 
 from foldline.exceptions import UsageError
-from foldline.tracers._rows import RedactHook
-from foldline.tracers.database_tracer import DatabaseTracer
+from foldline.tracers.database_tracer import DatabaseTracer, TracerOptions
 from foldline.utils.data_places import is_url, place_name
 
 __all__ = ["SQLiteTracer"]
@@ -31,20 +30,13 @@ class SQLiteTracer(DatabaseTracer):
     ```
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        limit: int = 10_000,
-        secrets: Iterable[str] = (),
-        redact: RedactHook | None = None,
-    ) -> None:
-        """Open or make the file; options are those of `DatabaseTracer`."""
+    def __init__(self, path: str | Path, **options: Unpack[TracerOptions]) -> None:
+        """Open or make the file; options are those of `TracerOptions`."""
         if is_url(path):
             raise UsageError(
                 f"SQLiteTracer takes a path: write PostgresTracer({place_name(path)!r}), or tracing.enable(...)"
             )
-        super().__init__(Path(path), limit=limit, secrets=secrets, redact=redact)
+        super().__init__(Path(path), **options)
 
     @property
     def path(self) -> Path:

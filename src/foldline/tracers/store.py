@@ -1,6 +1,6 @@
 """Read traces from where a tracer writes them, SQLite or PostgreSQL: lists, trees, searches, figures; score and delete.
 
-Reading does not disturb who writes. Every method has an awaited twin whose name begins with `a`.
+Reading does not disturb who writes. What returns runs or lists of traces has an async form whose name begins with `a`.
 """
 
 from __future__ import annotations
@@ -190,6 +190,15 @@ class TraceStore:
         )
         return [str(row[0]) for row in self._all(walk)]
 
+    def newest_threads(self, limit: int) -> list[str]:
+        """Return the threads with the newest runs, newest first."""
+        rows = self._all(
+            "SELECT thread_id FROM runs WHERE thread_id IS NOT NULL GROUP BY thread_id "
+            "ORDER BY max(start_time) DESC LIMIT ?",
+            (limit,),
+        )
+        return [str(row[0]) for row in rows]
+
     def figures(
         self, start: float, end: float, step: float, model: str | None = None
     ) -> list[dict[str, Any]]:
@@ -234,6 +243,11 @@ class TraceStore:
             "SELECT trace_id FROM runs WHERE end_time IS NULL ORDER BY start_time DESC LIMIT 2000"
         )
         return list(dict.fromkeys(str(row[0]) for row in rows))[:500]
+
+    def losses(self) -> list[dict[str, Any]]:
+        """Return when runs could not be written, and how many, newest first: `start_time`, `end_time`, `runs`."""
+        rows = self._all("SELECT start_time, end_time, runs FROM losses ORDER BY end_time DESC")
+        return [dict(zip(("start_time", "end_time", "runs"), row, strict=True)) for row in rows]
 
     def summaries(self, trace_ids: Sequence[str]) -> list[TraceSummary]:
         """Return the summaries of these traces."""
@@ -324,7 +338,9 @@ class TraceStore:
         """Delete what is older than `max_age` seconds, then the oldest until `max_bytes` hold the rest."""
         deleted = 0
         if max_age is not None:
-            deleted += self.delete(before=time.time() - max_age)
+            oldest = time.time() - max_age
+            deleted += self.delete(before=oldest)
+            self._write(partial(_delete_losses, oldest))
         if max_bytes is not None:
             while (used := self._database.used_bytes()) > max_bytes:
                 roots = self.count()
@@ -433,6 +449,10 @@ def _tree(runs: list[StoredRun]) -> StoredRun | None:
         run.parent_run = parent
         parent.child_runs.append(run)
     return root
+
+
+def _delete_losses(oldest: float, statements: Statements) -> None:
+    statements.execute("DELETE FROM losses WHERE end_time < ?", (oldest,))
 
 
 def _served_run(extra: str) -> str | None:

@@ -188,6 +188,28 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         return drive(body) if io.blocking else body
 
     async def _call(self, value: object, run: Run) -> object:
+        """Run the flow for a call of it as a function: a run in the traces, as `invoke` is."""
+        if run.manager is None:
+            return await self._call_body(value, run)
+        run = self._own_run(run)
+        inputs = self._named_arguments(value) if isinstance(value, _Arguments) else value
+        try:
+            await run.begin("chain", "on_chain_start", None, inputs, name=self.name)
+            output = await self._call_body(value, run)
+        except (FlowInterrupt, FlowInterruptedError) as stop:
+            await run.dispatch("on_chain_end", {"__interrupt__": list(stop.interrupts)})
+            raise
+        except BaseException as error:
+            await run.dispatch("on_chain_error", error)
+            raise
+        await run.dispatch("on_chain_end", output)
+        return output
+
+    def _named_arguments(self, value: _Arguments) -> dict[str, Any]:
+        names = [parameter.name for parameter in self.parameters]
+        return {**dict(zip(names, value.args, strict=False)), **value.kwargs}
+
+    async def _call_body(self, value: object, run: Run) -> object:
         if (engine := self._engine) is not None:
             return await self._run_in_engine(engine, value, run)
         flow_run = FlowRun(self, run)

@@ -16,6 +16,7 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.exceptions import UsageError
 from foldline.workflows.scope import current_scope
+from foldline.workflows.step_trace import note_value
 from foldline.workflows.values import pack, unpack
 
 __all__ = [
@@ -34,6 +35,12 @@ T = TypeVar("T")
 
 
 def _journaled_value(name: str, make: Callable[[], T]) -> T:
+    value = _read_or_make(name, make)
+    note_value(name, {"value": value})
+    return value
+
+
+def _read_or_make(name: str, make: Callable[[], T]) -> T:
     scope = current_scope.get()
     if scope is None:
         return make()

@@ -25,6 +25,7 @@ from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import Journal, decode_error, encode_error
 from foldline.workflows.retry import RetryPolicy, policies_of, run_attempts
 from foldline.workflows.scope import Scope, current_scope, enter_scope
+from foldline.workflows.step_trace import trace_step
 from foldline.workflows.values import pack, unpack
 
 __all__ = ["Step", "StepCall", "agather", "gather", "step"]
@@ -243,10 +244,15 @@ def _publish_value(call: StepCall[Any], scope: Scope, value: object) -> None:
 
 
 async def _publish_task(call: StepCall[Any], io: IO, scope: Scope) -> object:
-    """Run a call; publish its start and its result."""
-    flow, name = scope.flow, call.step.name
-    if "tasks" not in flow.wants:
+    """Run a call as a run in the traces; publish its start and its result."""
+
+    async def run() -> object:
         return await _attempt(call, io, scope)
+
+    flow, name = scope.flow, call.step.name
+    arguments = (call.args, call.kwargs)
+    if "tasks" not in flow.wants:
+        return await trace_step(name, call.place, arguments, io, run)
     task_fields = {"step": 0, "id": scope.key_of(call.place), "name": name}
     call_fields = {"input": (call.args, call.kwargs), "triggers": ("call",)}
     flow.publish("tasks", name, {"type": "task", **task_fields, **call_fields})
@@ -258,7 +264,7 @@ async def _publish_task(call: StepCall[Any], io: IO, scope: Scope) -> object:
     }
     result_event["interrupts"] = []
     try:
-        value = await _attempt(call, io, scope)
+        value = await trace_step(name, call.place, arguments, io, run)
         result_event["result"] = {RETURN_KEY: value}
     except FlowInterrupt as stop:
         result_event["interrupts"] = [

@@ -7,128 +7,29 @@ type: the annotation of a state's key, or of a step's result. Without a declared
 
 from __future__ import annotations
 
-import base64
-import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
-from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeVar
-from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
 from foldline.exceptions import SchemaError
-from foldline.load import dumpd, load
-from foldline.load.serializable import Serializable
+from foldline.load.packed import Packer, Reader
 from foldline.utils._surrogates import has_surrogates
 
 __all__ = ["Any", "adapter_of", "from_text", "pack", "to_text", "unpack", "unpack_plain"]
 
-TAG = "__foldline__"
 NUMBER_KEY = "__foldline_number__"
 """The key of a number that JSON does not have."""
 SPECIAL_NUMBERS = {repr(value): value for value in (math.nan, math.inf, -math.inf)}
 ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-MODEL = "model"
-"""The tag of a value that only a declared type can rebuild."""
-MAX_DEPTH = 200
-
-
-class _Packer:
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.needs_type: type | None = None
-
-    def pack(self, value: Any, depth: int = 0) -> object:  # noqa: ANN401  a value of any type; unsupported ones are rejected
-        kind = type(value)
-        if value is None or kind in (str, int, float, bool):
-            return value
-        if depth > MAX_DEPTH:
-            raise SchemaError(f"{self.where} is nested deeper than {MAX_DEPTH} levels")
-        if kind is list:
-            return [self.pack(item, depth + 1) for item in value]
-        if kind is dict:
-            return self._dict(value, depth)
-        writer = WRITERS.get(kind)
-        if writer is not None:
-            return {TAG: kind.__name__, "v": writer(value)}
-        if kind in (tuple, set, frozenset):
-            items = sorted(value, key=repr) if kind is not tuple else value
-            return {TAG: kind.__name__, "v": [self.pack(item, depth + 1) for item in items]}
-        return self._object(value, depth)
-
-    def _dict(self, value: dict[Any, Any], depth: int) -> object:
-        if TAG not in value and all(type(key) is str for key in value):
-            return {key: self.pack(item, depth + 1) for key, item in value.items()}
-        pairs = [
-            [self.pack(key, depth + 1), self.pack(item, depth + 1)] for key, item in value.items()
-        ]
-        return {TAG: "dict", "v": pairs}
-
-    def _object(self, value: object, depth: int) -> object:
-        if isinstance(value, Serializable) and value.is_lc_serializable():
-            return {TAG: "lc", "v": dumpd(value)}
-        fields: Any
-        if isinstance(value, BaseModel):
-            fields = {
-                name: self.pack(getattr(value, name), depth + 1)
-                for name in type(value).model_fields
-            }
-        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-            fields = {
-                item.name: self.pack(getattr(value, item.name), depth + 1)
-                for item in dataclasses.fields(value)
-            }
-        elif isinstance(value, Enum):
-            fields = self.pack(value.value, depth + 1)
-        elif isinstance(value, tuple):
-            fields = [self.pack(item, depth + 1) for item in value]
-        elif isinstance(value, Mapping):
-            return self._dict(dict(value), depth)
-        elif isinstance(value, str | int | float | list):
-            return self.pack(
-                PLAIN_TYPES[next(base for base in PLAIN_TYPES if isinstance(value, base))](value)
-            )
-        else:
-            raise SchemaError(
-                f"{self.where} holds a {type(value).__name__}, which cannot be stored: use plain data, a dataclass, "
-                "a Pydantic model or a message"
-            )
-        self.needs_type = type(value)
-        return {TAG: MODEL, "v": fields}
-
-
-PLAIN_TYPES: dict[type, Callable[[Any], Any]] = {str: str, int: int, float: float, list: list}
-WRITERS: dict[type, Callable[[Any], Any]] = {
-    bytes: lambda value: base64.b64encode(value).decode(),
-    datetime: datetime.isoformat,
-    date: date.isoformat,
-    time: time.isoformat,
-    timedelta: lambda value: [value.days, value.seconds, value.microseconds],
-    Decimal: str,
-    UUID: str,
-    complex: str,
-}
-READERS: dict[str, Callable[[Any], Any]] = {
-    "bytes": lambda value: base64.b64decode(value, validate=True),
-    "datetime": datetime.fromisoformat,
-    "date": date.fromisoformat,
-    "time": time.fromisoformat,
-    "timedelta": lambda value: timedelta(*value),
-    "Decimal": Decimal,
-    "UUID": UUID,
-    "complex": complex,
-}
 
 
 def pack(value: object, where: str, declared: object = Any) -> object:
     """Return a value as JSON; raise `SchemaError` if decoding it would not give an equal value."""
-    packer = _Packer(where)
+    packer = Packer(where)
     packed = packer.pack(value)
     if packer.needs_type is not None:
         name = packer.needs_type.__name__
@@ -147,7 +48,7 @@ def pack(value: object, where: str, declared: object = Any) -> object:
 
 def unpack(packed: object, where: str, declared: object = Any) -> Any:  # noqa: ANN401  a value of the declared type
     """Return the value of its JSON form; raise `SchemaError` if it does not match the declared type."""
-    reader = _Reader()
+    reader = Reader()
     try:
         value = reader.unpack(packed)
         if reader.saw_model:
@@ -170,37 +71,9 @@ def unpack(packed: object, where: str, declared: object = Any) -> Any:  # noqa: 
 def unpack_plain(packed: object, where: str) -> object:
     """Return the value of its JSON form, with models and dataclasses as plain data, for display."""
     try:
-        return _Reader().unpack(packed)
+        return Reader().unpack(packed)
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise SchemaError(f"{where} is damaged: {error}") from error
-
-
-class _Reader:
-    def __init__(self) -> None:
-        self.saw_model = False
-
-    def unpack(self, packed: object) -> Any:  # noqa: ANN401, PLR0911  a value of the declared type; one line per kind
-        if isinstance(packed, list):
-            return [self.unpack(item) for item in packed]
-        if not isinstance(packed, dict):
-            return packed
-        tag = packed.get(TAG)
-        if tag is None:
-            return {key: self.unpack(item) for key, item in packed.items()}
-        value = packed["v"]
-        if tag == "lc":
-            return load(value)
-        if tag == MODEL:
-            self.saw_model = True
-            return self.unpack(value)
-        if tag == "dict":
-            return {self.unpack(key): self.unpack(item) for key, item in value}
-        if tag in ("tuple", "set", "frozenset"):
-            items = [self.unpack(item) for item in value]
-            return {"tuple": tuple, "set": set, "frozenset": frozenset}[tag](items)
-        if tag in READERS:
-            return READERS[tag](value)
-        raise SchemaError(f"a value has the tag {tag!r:.40}, which this version does not know")
 
 
 def adapter_of(declared: object) -> TypeAdapter[Any] | None:

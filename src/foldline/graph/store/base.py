@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, TypedDict
 from foldline._io import ASYNC
 from foldline.exceptions import UsageError
 from foldline.utils.short_repr import short_repr
+from foldline.workflows.step_trace import note_value
 
 __all__ = [
     "BaseStore",
@@ -174,6 +175,7 @@ class BaseStore(ABC):
     ) -> Item | None:
         """Return a value, or None; `refresh_ttl` sets whether its time starts again (see `TTLConfig`)."""
         item: Item | None = self.batch([self._get_operation(namespace, key, refresh_ttl)])[0]
+        _note_get(namespace, key, item)
         return item
 
     async def aget(
@@ -182,6 +184,7 @@ class BaseStore(ABC):
         """Return a value, or None."""
         operation = self._get_operation(namespace, key, refresh_ttl)
         item: Item | None = (await self.abatch([operation]))[0]
+        _note_get(namespace, key, item)
         return item
 
     def put(
@@ -238,6 +241,7 @@ class BaseStore(ABC):
         refreshes = self._refreshes(refresh_ttl)
         op = SearchOp(tuple(namespace_prefix), filter, limit, offset, query, refreshes)
         items: list[SearchItem] = self.batch([op])[0]
+        _note_search(op, items)
         return items
 
     async def asearch(
@@ -255,6 +259,7 @@ class BaseStore(ABC):
         refreshes = self._refreshes(refresh_ttl)
         op = SearchOp(tuple(namespace_prefix), filter, limit, offset, query, refreshes)
         items: list[SearchItem] = (await self.abatch([op]))[0]
+        _note_search(op, items)
         return items
 
     def list_namespaces(
@@ -299,6 +304,20 @@ class BaseStore(ABC):
 
     def _ttl(self, ttl: float | EllipsisType | None) -> float | None:
         return (self.ttl_config or {}).get("default_ttl") if ttl is ... else ttl
+
+
+def _note_get(namespace: Namespace, key: str, item: Item | None) -> None:
+    """Record what the current run read, as an event of it in the traces."""
+    value = None if item is None else item.value
+    note_value("store-get", {"namespace": list(namespace), "key": str(key), "value": value})
+
+
+def _note_search(op: SearchOp, items: list[SearchItem]) -> None:
+    found_items = [
+        {"namespace": list(item.namespace), "key": item.key, "value": item.value} for item in items
+    ]
+    details = {"namespace": list(op.namespace_prefix), "query": op.query, "items": found_items}
+    note_value("store-search", details)
 
 
 def _list_operation(

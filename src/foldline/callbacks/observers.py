@@ -1,0 +1,19 @@
+"""`RunObserver`: what tracers record of a run besides the arguments of its callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+__all__ = ["RunObserver"]
+
+
+class RunObserver:
+    """A base class of handlers that record the config of a run and values that its code obtained, without waiting."""
+
+    def on_run_config(self, run_id: UUID, configurable: Mapping[str, Any]) -> None:
+        """Take `configurable` of a run, just before it starts. It may hold secrets: record chosen keys only."""
+
+    def on_run_event(self, run_id: UUID, name: str, details: dict[str, Any]) -> None:
+        """Take something that happened in a run: a time or a random number it drew, what it read from a store."""
