@@ -11,6 +11,7 @@ from foldline.agents.middleware.base import AgentMiddleware, ModelHandler
 from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.count import count_tokens_approximately
+from foldline.utils.options import check_options
 
 __all__ = ["ClearToolUsesEdit", "ContextEdit", "ContextEditingMiddleware"]
 
@@ -90,6 +91,7 @@ def _result_names(messages: Sequence[BaseMessage]) -> dict[int, str]:
 class ContextEditingMiddleware(AgentMiddleware):
     """Shorten long requests by a list of edits."""
 
+    @check_options()
     def __init__(
         self, *, edits: Iterable[ContextEdit] | None = None, token_counter: Counter | None = None
     ) -> None:

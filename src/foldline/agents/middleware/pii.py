@@ -16,6 +16,7 @@ from foldline.agents.middleware.base import AgentMiddleware, State, Update
 from foldline.agents.runtime import Runtime
 from foldline.exceptions import SecurityError, UsageError
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from foldline.utils.options import check_options
 from foldline.utils.short_repr import short_repr
 
 __all__ = ["PIIDetectionError", "PIIMatch", "PIIMiddleware", "RedactionRule"]
@@ -137,6 +138,7 @@ class RedactionRule:
 class PIIMiddleware(AgentMiddleware):
     """Keep one kind of personal data from the model, from the answer, or from tool results."""
 
+    @check_options()
     def __init__(
         self,
         pii_type: str,
