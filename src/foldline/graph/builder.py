@@ -18,6 +18,7 @@ from foldline.graph.schema import StateKeys
 from foldline.graph.store.base import BaseStore
 from foldline.graph.types import END, START, CachePolicy, RetryPolicy
 from foldline.runnables.base import Runnable
+from foldline.utils.options import check_options
 
 __all__ = ["StateGraph"]
 
@@ -55,6 +56,7 @@ class StateGraph:
         schema = getattr(self.state_schema, "__name__", repr(self.state_schema))
         return f"{type(self).__name__}({schema}, nodes={list(self.nodes)})"
 
+    @check_options()
     def __init__(
         self,
         state_schema: object,
@@ -78,6 +80,7 @@ class StateGraph:
         self.waiting_edges: list[WaitingEdge] = []
         self._defaults = _Defaults()
 
+    @check_options(at_least={"timeout": 0})
     def set_node_defaults(
         self,
         *,
@@ -89,6 +92,7 @@ class StateGraph:
         self._defaults = _Defaults(retry_policy, cache_policy, timeout)
         return self
 
+    @check_options(at_least={"timeout": 0})
     def add_node(
         self,
         node: str | Any,  # noqa: ANN401  a name, a function or a runnable
@@ -132,6 +136,7 @@ class StateGraph:
         self.nodes[node] = spec
         return self
 
+    @check_options()
     def add_edge(self, start_key: str | Sequence[str], end_key: str) -> Self:
         """Add an edge from a node to another; from several, it is taken when all of them have run."""
         if isinstance(start_key, str):
@@ -146,6 +151,7 @@ class StateGraph:
         self.waiting_edges.append(WaitingEdge(tuple(start_key), end_key))
         return self
 
+    @check_options()
     def add_conditional_edges(
         self,
         source: str,
@@ -173,6 +179,7 @@ class StateGraph:
         branches[name] = Branch(name, path, ends, wants, count)
         return self
 
+    @check_options()
     def add_sequence(self, nodes: Sequence[Any]) -> Self:
         """Add nodes that run one after another: functions, or pairs of a name and a function."""
         if not nodes:
@@ -205,6 +212,7 @@ class StateGraph:
         self._plan().check(list(interrupt or ()))
         return self
 
+    @check_options(skip=("checkpointer",))
     def compile(
         self,
         checkpointer: BaseCheckpointSaver | bool | None = None,  # noqa: FBT001  LangGraph's signature
@@ -217,6 +225,10 @@ class StateGraph:
         name: str | None = None,
     ) -> CompiledStateGraph:
         """Check the graph and return it as a runnable."""
+        if debug:
+            raise UsageError(
+                'debug=True prints nothing here: stream with stream_mode="debug", and print the pieces'
+            )
         before, after = _names(interrupt_before, self.nodes), _names(interrupt_after, self.nodes)
         plan = self._plan()
         plan.check([*before, *after])
