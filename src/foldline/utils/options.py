@@ -27,7 +27,7 @@ from typing import (
 from foldline.exceptions import UsageError
 from foldline.utils.strings import suggestion
 
-__all__ = ["check_fields", "check_names", "check_options", "fits"]
+__all__ = ["check_field_names", "check_fields", "check_names", "check_options", "fits"]
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 UNIONS = (Union, types.UnionType)
@@ -92,6 +92,19 @@ def check_fields(instance: object, *, at_least: Mapping[str, float] | None = Non
     for name, annotation in get_type_hints(type(instance), include_extras=True).items():
         minimum = (at_least or {}).get(name)
         _check_value(type(instance).__name__, name, getattr(instance, name), annotation, minimum)
+
+
+def check_field_names(cls: Any, values: object) -> None:  # noqa: ANN401  a class of Pydantic, whose import takes time
+    """Raise `UsageError` for an argument that a Pydantic class does not have, and would ignore."""
+    if not isinstance(values, dict) or cls.model_config.get("extra") in ("allow", "forbid"):
+        return
+    aliases = {
+        alias
+        for field in cls.model_fields.values()
+        for alias in (field.alias, field.validation_alias)
+        if isinstance(alias, str)
+    }
+    check_names(cls.__name__, map(str, values), [*cls.model_fields, *sorted(aliases)])
 
 
 def check_names(
