@@ -72,6 +72,9 @@ class StateGraph:
         self.context_schema = context_schema or config_schema
         self.input_schema = input_schema or input or state_schema
         self.output_schema = output_schema or output or state_schema
+        options = {"state_schema": state_schema, "input_schema": input_schema, "input": input}
+        options |= {"output_schema": output_schema, "output": output}
+        _check_schemas(options)
         self.keys = StateKeys([state_schema, self.input_schema, self.output_schema])
         self.nodes: dict[str, NodeSpec] = {}
         self.edges: set[tuple[str, str]] = set()
@@ -131,6 +134,7 @@ class StateGraph:
         if self.keys.is_root:
             spec.input_schema = None  # a node is given the one value, whatever its annotation says
         if spec.input_schema is not None:
+            _check_schemas({"input_schema": input_schema, "input": input})
             self.keys.add(spec.input_schema)
             self.keys.inputs[node] = spec.input_schema
         self.nodes[node] = spec
@@ -265,6 +269,16 @@ class StateGraph:
             InputShape(self.output_schema, self.keys),
             self.context_schema,
         )
+
+
+def _check_schemas(options: Mapping[str, object]) -> None:
+    """Raise `UsageError` for an option that is no schema, with its name."""
+    for name, schema in options.items():
+        if schema is not None:
+            try:
+                StateKeys([schema])
+            except UsageError as error:
+                raise UsageError(f"{name}={schema!r:.80}: {error}") from error
 
 
 def _names(names: Sequence[str] | str | None, nodes: Mapping[str, NodeSpec]) -> list[str]:

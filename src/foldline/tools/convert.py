@@ -154,7 +154,9 @@ def _function_of(source: object) -> Callable[..., Any]:
     if isinstance(source, BaseTool):
         raise UsageError(f"{source.name} is a tool already")
     if not callable(source):
-        raise UsageError(f"a tool is made from a function or a runnable, not from {source!r:.100}")
+        raise UsageError(
+            f"name_or_callable={source!r:.100}: a tool is made from a function or a runnable"
+        )
     function: Callable[..., Any] = source
     return function
 

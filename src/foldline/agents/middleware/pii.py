@@ -88,7 +88,7 @@ class RedactionRule:
         """Name a built-in kind, or pass a detector: a function or a regular expression."""
         if detector is None and pii_type not in PATTERNS:
             raise UsageError(
-                f"foldline has no detector for {pii_type!r} (only {', '.join(PATTERNS)}): pass detector="
+                f"pii_type={pii_type!r}: foldline has detectors for {', '.join(PATTERNS)}; for others pass detector="
             )
         if strategy not in ("block", "redact", "mask", "hash"):
             raise UsageError(f'strategy={strategy!r}: "block", "redact", "mask" or "hash"')
