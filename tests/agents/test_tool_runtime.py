@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import pytest
+from pydantic import BaseModel
 
 from foldline.agents import create_agent
 from foldline.agents.middleware import (
@@ -35,8 +36,8 @@ from foldline.graph import (
     get_stream_writer,
     interrupt,
 )
+from foldline.graph.store import InMemoryStore
 from foldline.messages import AIMessage
-from foldline.stores import InMemoryStore
 from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
 
@@ -193,6 +194,38 @@ def test_AH9_the_runtime_of_an_inner_agent_does_not_outlive_its_call(call):
     assert seen == [ADA]
     with pytest.raises(UsageError, match="get_runtime"):
         get_runtime()
+
+
+# -- the form of the context
+
+
+class Account(BaseModel):
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("schema", "shown"), [(User, ADA), (Account, "name='Ada'"), (dict, "{'name': 'Ada'}")]
+)
+def test_a_dict_becomes_the_context_of_the_schema(call, schema, shown):
+    agent = create_agent(calling("who"), [who], context_schema=schema)
+    graph = StateGraph(dict, context_schema=schema)
+    graph.add_node("look", lambda state: {"name": str(get_runtime().context)})
+    graph.add_edge(START, "look")
+
+    assert results(call.invoke(agent, "?", context={"name": "Ada"})) == [shown]
+    assert call.invoke(graph.compile(), {}, context={"name": "Ada"}) == {"name": shown}
+
+
+@pytest.mark.parametrize("context", [3, {"nmae": "Ada"}, "Ada"])
+def test_a_context_that_is_not_of_the_schema_is_an_error(call, context):
+    agent = create_agent(calling("who"), [who], context_schema=User)
+    graph = StateGraph(dict, context_schema=User)
+    graph.add_node("look", lambda state: {})
+    graph.add_edge(START, "look")
+
+    for target, value in ((agent, "?"), (graph.compile(), {})):
+        with pytest.raises(UsageError, match=r"context=.*User"):
+            call.invoke(target, value, context=context)
 
 
 # -- errors of foldline itself

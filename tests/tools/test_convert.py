@@ -342,5 +342,5 @@ def test_tool_of_a_runnable_runs_it_as_its_child(call):
 
 
 def test_an_option_that_no_tool_has_is_an_error():
-    with pytest.raises(UsageError, match=r"has no option \['descripton'\]"):
+    with pytest.raises(UsageError, match=r"has no option 'descripton' \(did you mean"):
         tool(descripton="misspelt")  # type: ignore[call-overload]

@@ -107,11 +107,6 @@ MISTYPED = {
     "response_format": lambda: scripted().invoke("hi", respones_format={}),
     "tools": lambda: scripted().bind(stop=["x"]).bind(tols=[]),
     "max_tokens": lambda: openai().bind(max_tokenz=5),
-    "context": lambda: create_agent(scripted()).invoke({"messages": "hi"}, contxt={}),
-    "stream_mode": lambda: list(
-        create_agent(scripted()).stream({"messages": "hi"}, stream_mod="values")
-    ),
-    "durability": lambda: graph().invoke({"messages": "hi"}, durabilty="sync"),
     "method": lambda: init_chat_model(temperature=0).with_structured_output(Answer, mthod="auto"),
     "stop_sequences": lambda: ChatAnthropic(model="m", api_key="k").bind(stop_sequnces=["a"]),
     "name": lambda: HumanMessage("hi", nmae="Ada"),
@@ -119,11 +114,27 @@ MISTYPED = {
 }
 
 
+MISTYPED_RUN_OPTIONS = {
+    "context": lambda: create_agent(scripted()).invoke({"messages": "hi"}, contxt={}),
+    "stream_mode": lambda: list(
+        create_agent(scripted()).stream({"messages": "hi"}, stream_mod="values")
+    ),
+    "durability": lambda: graph().invoke({"messages": "hi"}, durabilty="sync"),
+}
+"""Options of agents and graphs: nothing else could take them, so they are errors."""
+
+
 def graph() -> Any:
     builder = StateGraph(MessagesState)
     builder.add_node("think", lambda state: {})
     builder.add_edge(START, "think")
     return builder.compile()
+
+
+@pytest.mark.parametrize("meant", MISTYPED_RUN_OPTIONS)
+def test_a_mistyped_option_of_an_agent_or_a_graph_is_an_error(meant: str):
+    with pytest.raises(UsageError, match=rf"did you mean '{meant}'"):
+        MISTYPED_RUN_OPTIONS[meant]()
 
 
 @pytest.mark.parametrize("meant", MISTYPED)

@@ -15,7 +15,7 @@ from foldline.agents.setup import Setup
 from foldline.workflows import runtime as task_runtime
 from foldline.workflows.nesting import Parent, enter_step
 from foldline.workflows.run_context import RunContext
-from foldline.workflows.runtime import ExecutionInfo, current_task
+from foldline.workflows.runtime import ExecutionInfo, current_task, read_context
 
 __all__ = ["AgentContext"]
 
@@ -47,7 +47,9 @@ class AgentContext(RunContext[Thread]):
         if store is None and outer_task is not None:
             store = outer_task.store
         self.runtime: Runtime[Any] = Runtime(
-            context=run.kwargs.get("context", getattr(outer_task, "context", None)),
+            context=read_context(setup.context_schema, run.kwargs["context"], setup.name)
+            if "context" in run.kwargs
+            else getattr(outer_task, "context", None),
             store=store,
             stream_writer=self.output.write,
             config=run.call_config,

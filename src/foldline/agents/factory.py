@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import UnionType
 from typing import Any, TypeVar, overload
 
@@ -20,12 +20,24 @@ from foldline.messages import SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool
 from foldline.tools.convert import tool as as_tool
+from foldline.utils.options import check_options
 from foldline.workflows.durability import Durability, check_engine
 
 __all__ = ["create_agent"]
 
 StateT = TypeVar("StateT", bound=AgentState)
 Tool = BaseTool | Callable[..., Any] | Mapping[str, Any]
+PAUSES = "use HumanInTheLoopMiddleware, or call interrupt() in a tool or a hook"
+ADVICE = {
+    "debug": 'stream with stream_mode="debug"',
+    "cache": "pass the chat model a cache: init_chat_model(…, cache=…)",
+    "interrupt_before": PAUSES,
+    "interrupt_after": PAUSES,
+    "prompt": "it is named system_prompt",
+}
+"""Options of LangChain's agents -> what to write here."""
+STORE_METHODS = (("search", "put"), ("mget", "mset"))
+"""Methods of a store: of namespaces with values, or of keys and values."""
 
 
 @overload
@@ -96,6 +108,7 @@ def create_agent(
     durability: Durability | None = None,
 ) -> Agent[StateT]: ...
 @entry_point
+@check_options(advice=ADVICE, skip=("model", "tools", "middleware", "checkpointer", "durability"))
 def create_agent(
     model: str | Runnable[Any, Any],
     tools: Sequence[Tool] | None = None,
@@ -130,18 +143,19 @@ def create_agent(
     check_engine(durability, checkpointer)
     setup = Setup(
         _model(model),
-        [_tool(source) for source in tools or ()],
+        [_tool(source) for source in _sequence("tools", tools)],
         system_message=SystemMessage(system_prompt)
         if isinstance(system_prompt, str)
         else system_prompt,
         response_format=response_format,
-        middleware=[_middleware(part) for part in middleware],
+        middleware=[_middleware(part) for part in _sequence("middleware", middleware)],
         state_schema=state_schema,
         checkpointer=_checkpointer(checkpointer),
-        store=store,
+        store=_store(store),
         limits=limits,
         name=name or "agent",
         durability=durability,
+        context_schema=context_schema,
     )
     if setup.bindable and not hasattr(setup.model, "bind_tools"):
         raise UsageError(
@@ -159,6 +173,20 @@ def _model(model: str | Runnable[Any, Any]) -> object:
             f'create_agent needs a chat model or its name ("openai:gpt-5"), not {type(model).__name__}'
         )
     return model
+
+
+def _sequence(option: str, parts: Sequence[Any] | None) -> Sequence[Any]:
+    if parts is not None and (isinstance(parts, str) or not isinstance(parts, Iterable)):
+        raise UsageError(f"create_agent takes a list: {option}=[…], not {parts!r:.80}")
+    return list(parts or ())
+
+
+def _store(store: object) -> object:
+    if store is None or any(all(hasattr(store, name) for name in names) for names in STORE_METHODS):
+        return store
+    raise UsageError(
+        f"store={store!r:.80} is no store: pass one of foldline.graph.store, such as InMemoryStore()"
+    )
 
 
 def _tool(source: Tool) -> object:

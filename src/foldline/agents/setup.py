@@ -65,7 +65,9 @@ class Setup:
         limits: Limits | None,
         name: str,
         durability: Durability | None = None,
+        context_schema: type | None = None,
     ) -> None:
+        self.context_schema = context_schema
         self.name = name
         self.durability = durability
         self.model = model
@@ -188,7 +190,10 @@ class Setup:
 
     def _reader(self, response_format: object, model: object) -> Reader | None:
         profile = getattr(model, "profile", None)
-        return reader_of(response_format, profile, has_tools=bool(self.bindable))
+        try:
+            return reader_of(response_format, profile, has_tools=bool(self.bindable))
+        except UsageError as error:
+            raise UsageError(f"response_format: {error}") from error
 
     def bound(self, request: ModelRequest) -> tuple[Runnable[Any, Any], Reader | None]:
         """Return the model of a request with its tools bound, and the reader of its answer."""

@@ -18,6 +18,7 @@ from foldline.graph.schema import StateKeys
 from foldline.graph.store.base import BaseStore
 from foldline.graph.types import END, START, CachePolicy, RetryPolicy
 from foldline.runnables.base import Runnable
+from foldline.utils.options import check_options
 
 __all__ = ["StateGraph"]
 
@@ -55,6 +56,7 @@ class StateGraph:
         schema = getattr(self.state_schema, "__name__", repr(self.state_schema))
         return f"{type(self).__name__}({schema}, nodes={list(self.nodes)})"
 
+    @check_options()
     def __init__(
         self,
         state_schema: object,
@@ -70,6 +72,9 @@ class StateGraph:
         self.context_schema = context_schema or config_schema
         self.input_schema = input_schema or input or state_schema
         self.output_schema = output_schema or output or state_schema
+        options = {"state_schema": state_schema, "input_schema": input_schema, "input": input}
+        options |= {"output_schema": output_schema, "output": output}
+        _check_schemas(options)
         self.keys = StateKeys([state_schema, self.input_schema, self.output_schema])
         self.nodes: dict[str, NodeSpec] = {}
         self.edges: set[tuple[str, str]] = set()
@@ -78,6 +83,7 @@ class StateGraph:
         self.waiting_edges: list[WaitingEdge] = []
         self._defaults = _Defaults()
 
+    @check_options(at_least={"timeout": 0})
     def set_node_defaults(
         self,
         *,
@@ -89,6 +95,7 @@ class StateGraph:
         self._defaults = _Defaults(retry_policy, cache_policy, timeout)
         return self
 
+    @check_options(at_least={"timeout": 0})
     def add_node(
         self,
         node: str | Any,  # noqa: ANN401  a name, a function or a runnable
@@ -127,11 +134,13 @@ class StateGraph:
         if self.keys.is_root:
             spec.input_schema = None  # a node is given the one value, whatever its annotation says
         if spec.input_schema is not None:
+            _check_schemas({"input_schema": input_schema, "input": input})
             self.keys.add(spec.input_schema)
             self.keys.inputs[node] = spec.input_schema
         self.nodes[node] = spec
         return self
 
+    @check_options()
     def add_edge(self, start_key: str | Sequence[str], end_key: str) -> Self:
         """Add an edge from a node to another; from several, it is taken when all of them have run."""
         if isinstance(start_key, str):
@@ -146,6 +155,7 @@ class StateGraph:
         self.waiting_edges.append(WaitingEdge(tuple(start_key), end_key))
         return self
 
+    @check_options()
     def add_conditional_edges(
         self,
         source: str,
@@ -173,6 +183,7 @@ class StateGraph:
         branches[name] = Branch(name, path, ends, wants, count)
         return self
 
+    @check_options()
     def add_sequence(self, nodes: Sequence[Any]) -> Self:
         """Add nodes that run one after another: functions, or pairs of a name and a function."""
         if not nodes:
@@ -205,6 +216,7 @@ class StateGraph:
         self._plan().check(list(interrupt or ()))
         return self
 
+    @check_options(skip=("checkpointer",))
     def compile(
         self,
         checkpointer: BaseCheckpointSaver | bool | None = None,  # noqa: FBT001  LangGraph's signature
@@ -217,6 +229,10 @@ class StateGraph:
         name: str | None = None,
     ) -> CompiledStateGraph:
         """Check the graph and return it as a runnable."""
+        if debug:
+            raise UsageError(
+                'debug=True prints nothing here: stream with stream_mode="debug", and print the pieces'
+            )
         before, after = _names(interrupt_before, self.nodes), _names(interrupt_after, self.nodes)
         plan = self._plan()
         plan.check([*before, *after])
@@ -253,6 +269,16 @@ class StateGraph:
             InputShape(self.output_schema, self.keys),
             self.context_schema,
         )
+
+
+def _check_schemas(options: Mapping[str, object]) -> None:
+    """Raise `UsageError` for an option that is no schema, with its name."""
+    for name, schema in options.items():
+        if schema is not None:
+            try:
+                StateKeys([schema])
+            except UsageError as error:
+                raise UsageError(f"{name}={schema!r:.80}: {error}") from error
 
 
 def _names(names: Sequence[str] | str | None, nodes: Mapping[str, NodeSpec]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, create_model
 
@@ -40,6 +40,8 @@ CHECKPOINT_KINDS = ("input", "step", "update", "fork")
 
 class CompiledStateGraph(LoopRunnable[Any, Any]):
     """A graph that runs. Made by `StateGraph.compile`."""
+
+    _pause_options: ClassVar[tuple[str, ...]] = ("interrupt_before", "interrupt_after")
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from foldline._config import DEFAULT_RECURSION_LIMIT
 from foldline._run import Run
-from foldline.exceptions import GraphRecursionError, StoreError
+from foldline.exceptions import GraphRecursionError, StoreError, UsageError
 from foldline.graph.nodes import call_function
 from foldline.graph.plan import Branch
 from foldline.graph.records import (
@@ -25,6 +25,7 @@ from foldline.graph.runtime import Runtime, current_task
 from foldline.graph.start import GraphStart
 from foldline.graph.task_run import ParentCommand, TaskRun
 from foldline.runnables.base import Runnable
+from foldline.utils.strings import suggestion
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import encode_error
@@ -32,6 +33,7 @@ from foldline.workflows.log import ends_run
 from foldline.workflows.nesting import Parent
 from foldline.workflows.run_context import RunContext
 from foldline.workflows.run_loop import RunLoop
+from foldline.workflows.runtime import read_context
 from foldline.workflows.values import pack
 
 if TYPE_CHECKING:
@@ -69,18 +71,26 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         self.output = self.context.output
         self.wants = self.context.wants
         outer_task = current_task.get()  # a nested graph inherits context and store
-        self.context_value = run.kwargs.get(
-            "context", None if outer_task is None else outer_task.context
+        self.context_value: Any = (
+            read_context(self.plan.context_schema, run.kwargs["context"], graph.get_name())
+            if "context" in run.kwargs
+            else getattr(outer_task, "context", None)
         )
         self.store = (
             graph.store if graph.store is not None or outer_task is None else outer_task.store
         )
         self.tasks: list[Task] = []
         self.before = _names(
-            run.kwargs.get("interrupt_before"), graph.interrupt_before, self.plan.nodes
+            "interrupt_before",
+            run.kwargs.get("interrupt_before"),
+            graph.interrupt_before,
+            self.plan.nodes,
         )
         self.after = _names(
-            run.kwargs.get("interrupt_after"), graph.interrupt_after, self.plan.nodes
+            "interrupt_after",
+            run.kwargs.get("interrupt_after"),
+            graph.interrupt_after,
+            self.plan.nodes,
         )
         limit = run.call_config.get("recursion_limit")
         is_set = limit is not None and (limit != DEFAULT_RECURSION_LIMIT or run.origin is None)
@@ -356,8 +366,15 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
 
 
 def _names(
-    names: str | Iterable[str] | None, default: list[str], nodes: Mapping[str, Any]
+    option: str, names: str | Iterable[str] | None, default: list[str], nodes: Mapping[str, Any]
 ) -> frozenset[str]:
     if names is None:
         return frozenset(default)
-    return frozenset(nodes if names == "*" else [names] if isinstance(names, str) else names)
+    chosen = nodes if names == "*" else [names] if isinstance(names, str) else names
+    for name in chosen:
+        if name not in nodes:
+            raise UsageError(
+                f"{option}={names!r:.80}: there is no node {name!r}{suggestion(str(name), nodes)}; "
+                f"the nodes are {', '.join(nodes)}"
+            )
+    return frozenset(chosen)

@@ -70,7 +70,7 @@ class NodeSpec:
         self.is_runnable = isinstance(action, Runnable)
         if not self.is_runnable and not callable(action):
             raise UsageError(
-                f"the node {name!r} is a {type(action).__name__}: pass a function or a runnable"
+                f"the action of the node {name!r} is a {type(action).__name__}: pass a function or a runnable"
             )
         self.function: Any = None if self.is_runnable else _check_action(action, name)
         self.wants, self.count = ((), 1) if self.is_runnable else wanted_arguments(action)

@@ -17,6 +17,7 @@ from foldline.messages.tool import ToolCall
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool, tools_by_name
 from foldline.tools.convert import tool as as_tool
+from foldline.utils.options import check_options
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
 from foldline.workflows.log import ends_run
 
@@ -30,6 +31,7 @@ ERROR_TEMPLATE = "Error: {error}\n Please fix your mistakes."
 class ToolNode(Runnable[Any, Any]):
     """A node that runs the tool calls of the last message concurrently, and returns their messages."""
 
+    @check_options()
     def __init__(
         self,
         tools: Sequence[BaseTool | Callable[..., Any]],

@@ -18,6 +18,7 @@ from pydantic import (
     SkipValidation,
     ValidationError,
     field_validator,
+    model_validator,
 )
 from pydantic_core import CoreSchema
 
@@ -52,6 +53,7 @@ from foldline.tools.errors import (
     ToolTimeoutError,
     describe_validation_error,
 )
+from foldline.utils.options import check_field_names
 
 __all__ = [
     "FILTERED_ARGS",
@@ -154,6 +156,12 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
             raise SchemaAnnotationError(
                 f"{cls.__name__}.args_schema holds a class: annotate it `type[BaseModel]`, not {annotation!r}"
             )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_options(cls, values: object) -> object:
+        check_field_names(cls, values)
+        return values
 
     @field_validator("args_schema", mode="before", check_fields=False)
     @classmethod

@@ -24,6 +24,7 @@ from foldline.tools.base import (
 from foldline.tools.simple import Tool
 from foldline.tools.structured import StructuredTool
 from foldline.utils._signature_schema import is_typed_dict, name_and_doc
+from foldline.utils.options import check_names
 
 __all__ = ["convert_runnable_to_tool", "tool"]
 
@@ -100,11 +101,7 @@ def tool(
         raise UsageError(
             "@tool takes a name or a function, and a runnable; pass other options by name"
         )
-    unknown = options.keys() - ToolOptions.__annotations__.keys()
-    if unknown:
-        raise UsageError(
-            f"@tool has no option {sorted(unknown)}; it has {sorted(ToolOptions.__annotations__)}"
-        )
+    check_names("@tool", options, ToolOptions.__annotations__)
 
     def make(source: ToolSource, name: str | None = None) -> BaseTool:
         return _build_tool(source, name, **options)
@@ -157,7 +154,9 @@ def _function_of(source: object) -> Callable[..., Any]:
     if isinstance(source, BaseTool):
         raise UsageError(f"{source.name} is a tool already")
     if not callable(source):
-        raise UsageError(f"a tool is made from a function or a runnable, not from {source!r:.100}")
+        raise UsageError(
+            f"name_or_callable={source!r:.100}: a tool is made from a function or a runnable"
+        )
     function: Callable[..., Any] = source
     return function
 

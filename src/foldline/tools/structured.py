@@ -14,6 +14,7 @@ from foldline.tools._arguments import Target, is_unbound_method, read_arguments
 from foldline.tools._schema import create_schema_from_function, docstring_of, model_of
 from foldline.tools.base import ArgsSchema, BaseTool, ResponseFormat
 from foldline.utils._signature_schema import name_and_doc, own_doc
+from foldline.utils.options import check_options
 
 __all__ = ["StructuredTool"]
 
@@ -83,6 +84,7 @@ class StructuredTool(BaseTool):
 
     @classmethod
     @entry_point
+    @check_options(skip=("func", "coroutine", "args_schema"))
     def from_function(
         cls,
         func: Callable[..., Any] | None = None,

@@ -18,7 +18,14 @@ from foldline.exceptions import FlowChangedError, StoreError, UsageError
 from foldline.utils.uuid import new_id
 from foldline.workflows.values import from_text, to_text
 
-__all__ = ["Lineage", "Log", "PendingEntry", "ends_run", "thread_of"]
+__all__ = [
+    "Lineage",
+    "Log",
+    "PendingEntry",
+    "check_durability",
+    "ends_run",
+    "thread_of",
+]
 
 
 @dataclass(slots=True)
@@ -127,11 +134,7 @@ class Log:
 
     def set_durability(self, durability: str | None) -> None:
         """Set when entries are written: before the run continues, during the next step, or when the run ends."""
-        if durability not in (None, "sync", "async", "exit"):
-            raise UsageError(
-                f'durability={durability!r}: use "sync", "async" or "exit"; pass an engine, such as DbosDurability, '
-                "to create_agent or @workflow"
-            )
+        check_durability(durability)
         self.durability = durability or "sync"
 
     async def release(self, io: IO) -> None:
@@ -195,6 +198,15 @@ class Log:
             self.last = entries[-1].id
             for item in batch:
                 item.is_written = True
+
+
+def check_durability(durability: object) -> None:
+    """Raise `UsageError` for a value of the option `durability` of a call that does not exist."""
+    if durability not in (None, "sync", "async", "exit"):
+        raise UsageError(
+            f'durability={durability!r}: use "sync", "async" or "exit"; pass an engine, such as DbosDurability, '
+            "to create_agent or @workflow"
+        )
 
 
 def ends_run(error: BaseException) -> bool:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from typing import Any, ClassVar, TypeVar
 
 from foldline._config import RunnableConfig
 from foldline._run import Run
 from foldline._traceback import closing
+from foldline.exceptions import UsageError
 from foldline.runnables import _trace
-from foldline.runnables._forward import check_options
 from foldline.runnables.base import Runnable
+from foldline.utils.options import check_names
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt
+from foldline.workflows.log import check_durability
 from foldline.workflows.run_loop import RunLoop
 from foldline.workflows.views import View
 
@@ -23,16 +25,17 @@ Input = TypeVar("Input")
 Output = TypeVar("Output")
 
 
-RUN_OPTIONS = (
-    "channels",
-    "context",
-    "durability",
-    "interrupt_after",
-    "interrupt_before",
-    "stream_mode",
-    "subgraphs",
-)
-"""Options of a run of an agent or a graph."""
+INVOKE_OPTIONS = ("context", "durability")
+STREAM_OPTIONS = (*INVOKE_OPTIONS, "stream_mode", "subgraphs", "channels")
+PAUSES = "use HumanInTheLoopMiddleware, or call interrupt() in a tool or a hook"
+ADVICE = {
+    "checkpoint_during": 'it is named durability: "async" or "exit"',
+    "debug": 'stream with stream_mode="debug"',
+    "output_keys": "take the keys from the result, or declare an output_schema",
+    "print_mode": "stream, and print the pieces",
+    "version": "the forms of results and pieces do not differ by version",
+}
+"""Options of LangGraph's runs -> what to write here."""
 
 
 class LoopRunnable(Runnable[Input, Output, Any]):
@@ -54,12 +57,30 @@ class LoopRunnable(Runnable[Input, Output, Any]):
         """Run once; yield views of the run (`stream_mode=`)."""
         return super().astream(input, config, **kwargs)
 
+    _pause_options: ClassVar[tuple[str, ...]] = ()
+    """Options of a call that stop it before or after nodes."""
+
     def _option_names(self) -> Iterable[str]:
-        return RUN_OPTIONS
+        return (*STREAM_OPTIONS, *self._pause_options)
+
+    def _check_call(self, options: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        """Raise `UsageError` for an option of a call that this runnable does not have, and for wrong values."""
+        advice = dict(ADVICE)
+        if names is INVOKE_OPTIONS:
+            advice["stream_mode"] = "invoke returns the last state. Use stream(…, stream_mode=…)"
+        if not self._pause_options:
+            advice |= dict.fromkeys(("interrupt_before", "interrupt_after"), PAUSES)
+        given_names = options.keys() - {
+            "stream_mode" if options.get("stream_mode") == "values" else ""
+        }
+        check_names(self.get_name(), sorted(given_names), (*names, *self._pause_options), advice)
+        check_durability(options.get("durability"))
+        if not isinstance(options.get("subgraphs", False), bool):
+            raise UsageError(f"subgraphs={options['subgraphs']!r:.80}: pass True or False")
 
     async def _invoke_body(self, input: Input, run: Run) -> Output:
         if run.kwargs:
-            check_options(self, run.kwargs)
+            self._check_call(run.kwargs, INVOKE_OPTIONS)
         loop = self._loop(run, frozenset())
         async with closing(loop.events(input)) as events:
             async for event in events:
@@ -77,7 +98,7 @@ class LoopRunnable(Runnable[Input, Output, Any]):
         self, input: Input, run: Run, loops: list[RunLoop[Any]]
     ) -> AsyncGenerator[Any, None]:
         if run.kwargs:
-            check_options(self, run.kwargs)
+            self._check_call(run.kwargs, STREAM_OPTIONS)
         view = View(
             run.kwargs.get("stream_mode") or "updates",
             subgraphs=bool(run.kwargs.get("subgraphs")),

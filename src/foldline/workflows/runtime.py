@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field, is_dataclass
+from typing import Any, Generic, TypeVar, is_typeddict
+
+from pydantic import BaseModel
 
 from foldline._config import RunnableConfig
+from foldline.exceptions import UsageError
 from foldline.utils.short_repr import fields_repr
 from foldline.utils.signature import show_defaults
 
-__all__ = ["ExecutionInfo", "Runtime", "current_task", "write_nothing"]
+__all__ = ["ExecutionInfo", "Runtime", "current_task", "read_context", "write_nothing"]
 
 ContextT = TypeVar("ContextT")
 
@@ -50,3 +53,23 @@ class Runtime(Generic[ContextT]):
 
 current_task: ContextVar[Runtime[Any] | None] = ContextVar("foldline_graph_task", default=None)
 """The runtime of the code that is running; None outside graphs and agents."""
+
+
+def read_context(schema: type | None, value: object, owner: str) -> object:
+    """Return the `context=` of a call in the form of its schema: a dict becomes a dataclass or a model."""
+    if schema is None or value is None or not isinstance(schema, type):
+        return value
+    name = schema.__name__
+    if is_typeddict(schema):
+        if isinstance(value, Mapping):
+            return value
+    elif isinstance(value, schema):
+        return value
+    elif isinstance(value, Mapping) and (is_dataclass(schema) or issubclass(schema, BaseModel)):
+        try:
+            return schema(**value)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{owner}: context= does not fit {name}: {error}") from error
+    raise UsageError(
+        f"{owner}: context={value!r:.80} is no {name}, the context_schema: pass context={name}(…)"
+    )

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, S
 from contextlib import aclosing, suppress
 from typing import Any, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from foldline._config import RunnableConfig
 from foldline._io import OutOfTime
@@ -45,6 +45,7 @@ from foldline.runnables.base import Runnable
 from foldline.runnables.utils import AddableDict
 from foldline.tools.base import BaseTool
 from foldline.utils.input import get_color_mapping
+from foldline.utils.options import check_field_names
 from foldline.utils.short_repr import short_repr
 
 __all__ = ["AgentExecutor", "AgentExecutorIterator", "ExceptionTool", "InvalidTool", "planner_of"]
@@ -59,10 +60,16 @@ class AgentExecutor(ExecutorSteps):
 
     return_intermediate_steps: bool = False
     """Whether the outputs include the steps."""
-    max_iterations: int | None = 15
+    max_iterations: int | None = Field(default=15, ge=0)
     """Steps after which it stops."""
     early_stopping_method: str = "force"
     """The answer in that case: "force" a fixed sentence, "generate" the model's answer to the steps so far."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_options(cls, values: object) -> object:
+        check_field_names(cls, values)
+        return values
 
     @model_validator(mode="after")
     def _prepare(self) -> Self:

@@ -74,7 +74,7 @@ class ExecutorSteps(GeneratorChain):
     """A `BaseSingleActionAgent`, a `BaseMultiActionAgent`, or a runnable that returns actions."""
     tools: Sequence[BaseTool]
     """The tools that it may call."""
-    max_execution_time: float | None = None
+    max_execution_time: float | None = Field(default=None, ge=0)
     """Seconds after which it stops."""
     handle_parsing_errors: bool | str | Callable[[OutputParserException], str] = False
     """The observation when the agent's answer cannot be parsed: the error (True), a text, or a function's result."""

@@ -14,6 +14,7 @@ from foldline.agents.state import AgentState, PrivateStateAttr
 from foldline.agents.tool_calls import error_message, unanswered
 from foldline.exceptions import BudgetExceeded, UsageError
 from foldline.messages import AIMessage
+from foldline.utils.options import check_options
 
 __all__ = [
     "ModelCallLimitExceededError",
@@ -55,6 +56,7 @@ class ModelCallLimitMiddleware(AgentMiddleware):
 
     state_schema = _ModelCounts
 
+    @check_options(at_least={"thread_limit": 0, "run_limit": 0})
     def __init__(
         self,
         *,
@@ -104,6 +106,7 @@ class ToolCallLimitMiddleware(AgentMiddleware):
 
     state_schema = _ToolCounts
 
+    @check_options(at_least={"thread_limit": 0, "run_limit": 0})
     def __init__(
         self,
         *,

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from foldline._run import Run
 from foldline.agents.middleware.base import AgentMiddleware, ModelHandler
 from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.count import count_tokens_approximately
+from foldline.utils.options import check_fields, check_options
 
 __all__ = ["ClearToolUsesEdit", "ContextEdit", "ContextEditingMiddleware"]
 
 Counter = Callable[[Iterable[BaseMessage]], int]
 
 
+@runtime_checkable
 class ContextEdit(Protocol):
     """Shortens the messages of a request."""
 
@@ -35,6 +37,9 @@ class ClearToolUsesEdit:
     exclude_tools: Sequence[str] = ()
     """Tools whose results stay; a result without a name is found by the id of its call."""
     placeholder: str = "[cleared]"
+
+    def __post_init__(self) -> None:
+        check_fields(self, at_least={"trigger": 0, "clear_at_least": 0, "keep": 0})
 
     def apply(self, messages: list[BaseMessage], *, count_tokens: Counter) -> list[BaseMessage]:
         """Return the messages, shortened if they are too long."""
@@ -90,6 +95,7 @@ def _result_names(messages: Sequence[BaseMessage]) -> dict[int, str]:
 class ContextEditingMiddleware(AgentMiddleware):
     """Shorten long requests by a list of edits."""
 
+    @check_options()
     def __init__(
         self, *, edits: Iterable[ContextEdit] | None = None, token_counter: Counter | None = None
     ) -> None:

@@ -16,6 +16,7 @@ from foldline.agents.middleware.base import (
 from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.agents.state import AgentState, JumpTo
 from foldline.messages import SystemMessage
+from foldline.utils.options import check_options
 
 __all__ = [
     "after_agent",
@@ -106,7 +107,7 @@ def _wrap_decorator(kind: Kind) -> Callable[..., Any]:
 def _named(decorate: Callable[..., Any], kind: Kind) -> Callable[..., Any]:
     decorate.__name__ = kind
     decorate.__doc__ = f"Make a middleware from a function, which is its `{kind}`."
-    return decorate
+    return check_options(skip=("can_jump_to",))(decorate)
 
 
 before_agent = _hook_decorator("before_agent")

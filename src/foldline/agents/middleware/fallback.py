@@ -8,6 +8,7 @@ from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.chat_models import init_chat_model
 from foldline.exceptions import BlockingCallError, BudgetExceeded
 from foldline.language_models.chat_models import BaseChatModel
+from foldline.utils.options import check_options
 
 __all__ = ["ModelFallbackMiddleware", "as_model"]
 
@@ -23,6 +24,7 @@ def as_model(model: str | BaseChatModel) -> BaseChatModel:
 class ModelFallbackMiddleware(AgentMiddleware):
     """Calls other models if the first one fails."""
 
+    @check_options()
     def __init__(
         self, first_model: str | BaseChatModel, *additional_models: str | BaseChatModel
     ) -> None:

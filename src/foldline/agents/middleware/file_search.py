@@ -15,6 +15,7 @@ from typing import Literal
 from foldline.agents.middleware.base import AgentMiddleware
 from foldline.exceptions import UsageError
 from foldline.tools import tool
+from foldline.utils.options import check_options
 
 __all__ = ["FilesystemFileSearchMiddleware"]
 
@@ -30,6 +31,7 @@ class FilesystemFileSearchMiddleware(AgentMiddleware):
     Paths begin at the folder: `/src/app.py`. A link that leads outside is not followed.
     """
 
+    @check_options(at_least={"max_file_size_mb": 1})
     def __init__(
         self, *, root_path: str | Path, use_ripgrep: bool = True, max_file_size_mb: int = 10
     ) -> None:

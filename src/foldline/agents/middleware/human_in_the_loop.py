@@ -22,6 +22,7 @@ from foldline.agents.runtime import Runtime
 from foldline.agents.tool_calls import unanswered
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, ToolMessage
+from foldline.utils.options import check_options
 from foldline.workflows.interrupts import interrupt
 
 __all__ = ["Decision", "HumanInTheLoopMiddleware", "InterruptOnConfig"]
@@ -42,6 +43,7 @@ class InterruptOnConfig(TypedDict):
 class HumanInTheLoopMiddleware(AgentMiddleware):
     """Stop for a person before some tools run."""
 
+    @check_options()
     def __init__(
         self,
         interrupt_on: Mapping[str, bool | InterruptOnConfig],

@@ -16,6 +16,7 @@ from foldline.agents.middleware.base import AgentMiddleware, State, Update
 from foldline.agents.runtime import Runtime
 from foldline.exceptions import SecurityError, UsageError
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from foldline.utils.options import check_options
 from foldline.utils.short_repr import short_repr
 
 __all__ = ["PIIDetectionError", "PIIMatch", "PIIMiddleware", "RedactionRule"]
@@ -87,7 +88,7 @@ class RedactionRule:
         """Name a built-in kind, or pass a detector: a function or a regular expression."""
         if detector is None and pii_type not in PATTERNS:
             raise UsageError(
-                f"foldline has no detector for {pii_type!r} (only {', '.join(PATTERNS)}): pass detector="
+                f"pii_type={pii_type!r}: foldline has detectors for {', '.join(PATTERNS)}; for others pass detector="
             )
         if strategy not in ("block", "redact", "mask", "hash"):
             raise UsageError(f'strategy={strategy!r}: "block", "redact", "mask" or "hash"')
@@ -137,6 +138,7 @@ class RedactionRule:
 class PIIMiddleware(AgentMiddleware):
     """Keep one kind of personal data from the model, from the answer, or from tool results."""
 
+    @check_options()
     def __init__(
         self,
         pii_type: str,

@@ -11,6 +11,7 @@ from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.exceptions import UsageError
 from foldline.runnables.binding import RunnableBindingBase
 from foldline.tools.base import BaseTool
+from foldline.utils.options import check_options
 
 __all__ = ["ProviderToolSearchMiddleware"]
 
@@ -28,6 +29,7 @@ class ProviderToolSearchMiddleware(AgentMiddleware):
     Anthropic and OpenAI search tools; a model of another provider is refused where there is something to search.
     """
 
+    @check_options()
     def __init__(self, *, searchable_tools: Sequence[str | BaseTool] | None = None) -> None:
         """Name the tools, or give them."""
         tools_or_names = searchable_tools or ()

@@ -16,6 +16,7 @@ from foldline.agents.tool_calls import PROGRAM_ERRORS, error_message
 from foldline.exceptions import BudgetExceeded, ModelError, UsageError
 from foldline.messages import AIMessage
 from foldline.tools.base import BaseTool
+from foldline.utils.options import check_options
 from foldline.utils.signature import show_defaults
 from foldline.workflows.log import ends_run
 
@@ -35,6 +36,9 @@ def default_retry_on(error: Exception) -> bool:
 
 class _Retry(AgentMiddleware):
     @show_defaults
+    @check_options(
+        at_least={"max_retries": 0, "backoff_factor": 0, "initial_delay": 0, "max_delay": 0}
+    )
     def __init__(
         self,
         *,
@@ -104,6 +108,9 @@ class ModelRetryMiddleware(_Retry):
 class ToolRetryMiddleware(_Retry):
     """Calls a tool again if it raises; after the last attempt it raises, or sends the error to the model."""
 
+    @check_options(
+        at_least={"max_retries": 0, "backoff_factor": 0, "initial_delay": 0, "max_delay": 0}
+    )
     def __init__(self, *, tools: Sequence[BaseTool | str] | None = None, **kwargs: Any) -> None:
         """Set the tools (None: all) and the retry options."""
         super().__init__(**kwargs)

@@ -20,6 +20,7 @@ from foldline.agents.runtime import Runtime, ToolRuntime
 from foldline.agents.state import AgentState, PrivateStateAttr
 from foldline.exceptions import UsageError
 from foldline.tools import tool
+from foldline.utils.options import check_options
 from foldline.utils.uuid import new_id
 
 __all__ = ["ShellToolMiddleware", "ShellToolState"]
@@ -53,6 +54,7 @@ class ShellToolMiddleware(AgentMiddleware):
 
     state_schema = ShellToolState
 
+    @check_options()
     def __init__(
         self,
         workspace_root: str | Path | None = None,

@@ -20,6 +20,7 @@ from foldline.messages import (
     get_buffer_string,
 )
 from foldline.messages.count import count_tokens_approximately
+from foldline.utils.options import check_options
 from foldline.utils.signature import show_defaults
 
 __all__ = ["SummarizationMiddleware"]
@@ -37,6 +38,7 @@ class SummarizationMiddleware(AgentMiddleware):
     """Replaces the older part of a long conversation by a summary."""
 
     @show_defaults
+    @check_options(at_least={"trim_tokens_to_summarize": 1})
     def __init__(
         self,
         model: str | BaseChatModel,

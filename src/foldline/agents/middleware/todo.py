@@ -12,6 +12,7 @@ from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.agents.state import AgentState, OmitFromSchema
 from foldline.messages import SystemMessage, ToolMessage
 from foldline.tools import InjectedToolCallId, tool
+from foldline.utils.options import check_options
 from foldline.workflows.interrupts import Command
 
 __all__ = ["PlanningState", "Todo", "TodoListMiddleware"]
@@ -45,6 +46,7 @@ class TodoListMiddleware(AgentMiddleware):
 
     state_schema = PlanningState
 
+    @check_options()
     def __init__(
         self, *, system_prompt: str = SYSTEM_PROMPT, tool_description: str = TOOL_DESCRIPTION
     ) -> None:

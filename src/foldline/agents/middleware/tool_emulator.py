@@ -11,6 +11,7 @@ from foldline.agents.requests import ToolCallRequest
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.messages import HumanMessage, ToolMessage
 from foldline.tools.base import BaseTool
+from foldline.utils.options import check_options
 
 __all__ = ["LLMToolEmulator"]
 
@@ -24,6 +25,7 @@ DEFAULT_MODEL = "anthropic:claude-sonnet-4-5-20250929"
 class LLMToolEmulator(AgentMiddleware):
     """Lets a model answer instead of some tools, or of all."""
 
+    @check_options()
     def __init__(
         self,
         *,

@@ -10,6 +10,7 @@ from foldline.agents.middleware.base import AgentMiddleware, Handler
 from foldline.agents.requests import ToolCallRequest
 from foldline.agents.tool_calls import is_program_error
 from foldline.messages import ToolMessage
+from foldline.utils.options import check_options
 from foldline.utils.signature import show_defaults
 from foldline.workflows.log import ends_run
 
@@ -31,6 +32,7 @@ class ToolErrorMiddleware(AgentMiddleware):
     """
 
     @show_defaults
+    @check_options()
     def __init__(self, on_error: OnError = describe_error) -> None:
         """Set the function that handles errors."""
         self.on_error = on_error

@@ -10,6 +10,7 @@ from foldline.exceptions import UsageError
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.messages import HumanMessage, SystemMessage
 from foldline.tools.base import BaseTool
+from foldline.utils.options import check_options
 
 __all__ = ["LLMToolSelectorMiddleware"]
 
@@ -21,6 +22,7 @@ SYSTEM_PROMPT = (
 class LLMToolSelectorMiddleware(AgentMiddleware):
     """Asks a model which tools are useful, and passes only those on; tools of providers always stay."""
 
+    @check_options(at_least={"max_tools": 1})
     def __init__(
         self,
         *,
