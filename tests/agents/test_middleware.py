@@ -324,7 +324,7 @@ def test_personal_data_may_be_refused_without_being_repeated(call):
     with pytest.raises(PIIDetectionError) as excinfo:
         call.invoke(agent, "my key is sk-123")
     assert "sk-123" not in str(excinfo.value)
-    with pytest.raises(UsageError, match="no detector"):
+    with pytest.raises(UsageError, match="has detectors for"):
         PIIMiddleware("shoe size")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from foldline.exceptions import ModelError
-from foldline.messages import AIMessage
+from foldline.messages import AIMessage, ToolMessage
 from foldline.protocol.folded_message import FoldedMessage
 from foldline.providers.bedrock.endpoint import PROVIDER as BEDROCK
 from tests.providers import recordings
@@ -81,7 +81,10 @@ def test_what_is_sent_back_is_the_same_whatever_the_content(provider: str, name:
     standard, _ = answers(provider, name, "v1")
     model = MODELS[provider](name)
 
-    bodies = [model.explain(["Hi", message, "And?"]).body for message in (native, standard)]
+    results = [ToolMessage("done", tool_call_id=call["id"]) for call in native.tool_calls]
+    bodies = [
+        model.explain(["Hi", message, *results, "And?"]).body for message in (native, standard)
+    ]
 
     assert bodies[0] == bodies[1]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import gc
+import importlib
 import json
 import os
 import pickle
@@ -308,6 +309,7 @@ def test_the_error_of_a_silent_server_does_not_wait_for_its_end(call, silence):
             "        print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'error': error}), flush=True)\n"
             "time.sleep(30)"
         )
+    importlib.import_module("mcp.client.streamable_http")  # seconds on a busy machine, and once
     start = time.perf_counter()
 
     with MCPClient([sys.executable, "-c", program], connect_timeout=1) as client:
