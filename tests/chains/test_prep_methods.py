@@ -9,6 +9,8 @@ import pytest
 from foldline.agents.classic import AgentExecutor
 from foldline.callbacks import BaseCallbackHandler
 from foldline.chains import Chain, LLMChain
+from foldline.chains.base import UNUSED_HOOKS
+from foldline.exceptions import UsageError
 from foldline.language_models import FakeListChatModel
 from foldline.memory import ConversationBufferMemory
 from foldline.outputs.agent import AgentAction, AgentFinish
@@ -158,3 +160,17 @@ def test_the_call_of_a_chain_is_abstract_and_that_of_foldlines_chains_is_not():
     assert Chain.__abstractmethods__ == {"_call", "input_keys", "output_keys"}
     assert not LLMChain.__abstractmethods__
     assert not AgentExecutor.__abstractmethods__
+
+
+@pytest.mark.parametrize("name", UNUSED_HOOKS)
+def test_a_step_of_langchains_chains_that_foldline_would_not_call_is_refused(name):
+    with pytest.raises(UsageError, match=rf"Mine\.{name} would never be called"):
+        type("Mine", (LLMChain,), {name: lambda self, *args: None})
+
+
+def test_a_chain_of_ones_own_may_have_methods_of_any_name(call):
+    class Named(Greeting):
+        def combine_docs(self) -> str:
+            return "mine"
+
+    assert call.invoke(Named(), {"name": "x"})["greeting"] == "Hello x"

@@ -41,6 +41,17 @@ from foldline.utils.uuid import uuid7
 
 __all__ = ["RUN_KEY", "Chain", "GeneratorChain", "Values"]
 
+UNUSED_HOOKS = (
+    "_aget_docs",
+    "_get_docs",
+    "_get_inputs",
+    "acombine_docs",
+    "aprep_prompts",
+    "combine_docs",
+    "create_outputs",
+    "prep_prompts",
+)
+"""Methods of LangChain's chains that no chain of foldline calls."""
 RUN_KEY = "__run"
 """The output that holds the run's id, where `include_run_info` asks for it."""
 
@@ -322,6 +333,15 @@ class Chain(LegacyCalls, ABC):
 
 class GeneratorChain(Chain, ABC):
     """A chain whose work is the generator `_work`, which `_call` collects."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in UNUSED_HOOKS:
+            if name in cls.__dict__:
+                raise UsageError(
+                    f"{cls.__name__}.{name} would never be called: foldline's chains do not have this step of "
+                    "LangChain's. Override `_call`, `prep_inputs` or `prep_outputs` instead"
+                )
 
     @abstractmethod
     def _work(self, inputs: Values, run: Run, *, stream: bool) -> AsyncGenerator[Values, None]:
