@@ -39,8 +39,8 @@ from foldline.serve.wires import (
     vercel,
 )
 from foldline.tracers._open import open_tracer
+from foldline.utils.options import check_names
 from foldline.utils.short_repr import short_repr
-from foldline.utils.strings import suggestion
 
 __all__ = ["ServeApp", "create_app"]
 
@@ -68,12 +68,7 @@ def _read_settings(settings: ServeSettings | None, options: dict[str, Any]) -> S
             f"create_app takes settings=ServeSettings(…) or options ({', '.join(options)}), not both: set them in "
             "the settings"
         )
-    names = [field.name for field in fields(ServeSettings)]
-    for name in options:
-        if name not in names:
-            raise UsageError(
-                f"create_app has no option {name!r}{suggestion(name, names)}: it takes {', '.join(names)}"
-            )
+    check_names("create_app", options, [field.name for field in fields(ServeSettings)])
     return settings or ServeSettings(**options)
 
 

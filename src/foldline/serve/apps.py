@@ -20,6 +20,7 @@ from foldline.runnables.binding import RunnableBindingBase
 from foldline.runnables.fallbacks import RunnableWithFallbacks
 from foldline.runnables.lambda_ import RunnableLambda
 from foldline.serve.json_object import JsonObject
+from foldline.utils.options import check_options
 from foldline.utils.short_repr import short_repr
 from foldline.workflows.interrupts import Command
 from foldline.workflows.loop_runnable import LoopRunnable
@@ -81,6 +82,7 @@ class ServedApp:
 
     __repr__ = short_repr
 
+    @check_options()
     def __init__(
         self,
         name: str,
@@ -89,16 +91,6 @@ class ServedApp:
         on_disconnect: Literal["cancel", "continue"] | None = None,
         provider_name: str | None = None,
     ) -> None:
-        if not str(name) or str(name) != name:
-            raise UsageError(f"the name of an app is a text, not {name!r:.80}")
-        if on_disconnect not in (None, "cancel", "continue"):
-            raise UsageError(
-                f'on_disconnect of the app {name!r} is "cancel", "continue" or None, not {on_disconnect!r:.80}'
-            )
-        if provider_name is not None and not isinstance(provider_name, str):
-            raise UsageError(
-                f"provider_name of the app {name!r} is a text, not {provider_name!r:.80}"
-            )
         self.name = name
         self.target: Any = target
         """The object itself. `kind` says which methods it has."""

@@ -35,6 +35,7 @@ from foldline.serve.json_object import JsonObject
 from foldline.transports import Limits, Request, Response, Timeouts, Transport
 from foldline.transports._default import default_transport
 from foldline.utils.json import JsonError, parse_wire
+from foldline.utils.options import check_options
 from foldline.workflows.events import jsonable
 from foldline.workflows.interrupts import Command
 
@@ -58,6 +59,7 @@ class RemoteRunnable(Runnable[Any, Any]):
     ```
     """
 
+    @check_options()
     def __init__(
         self,
         url: str,
@@ -68,22 +70,15 @@ class RemoteRunnable(Runnable[Any, Any]):
         transport: Transport | None = None,
     ) -> None:
         """Take the server's address, the app's name (where it serves several), and the caller's key."""
-        if not str(url).startswith(("http://", "https://")):
+        if not url.startswith(("http://", "https://")):
             raise UsageError(
                 f"url of a RemoteRunnable begins with http:// or https://: {url!r:.80}"
             )
-        for name, value in (("app", app), ("key", key)):
-            if value is not None and not isinstance(value, str):
-                raise UsageError(
-                    f"{name} of a RemoteRunnable is a text, not a {type(value).__name__}"
-                )
-        if timeouts is not None and not isinstance(timeouts, Timeouts):
-            raise UsageError(f"timeouts of a RemoteRunnable is a Timeouts, not {timeouts!r:.80}")
         if transport is not None and not callable(getattr(transport, "open", None)):
             raise UsageError(
                 f"transport of a RemoteRunnable is a Transport, not a {type(transport).__name__}"
             )
-        self.url = str(url).rstrip("/")
+        self.url = url.rstrip("/")
         self.app = app
         self.name = app or "remote"
         self._key = key

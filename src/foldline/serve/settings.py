@@ -2,59 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
 from foldline.exceptions import UsageError
+from foldline.utils.options import check_fields
 
 __all__ = ["MEBIBYTE", "ServeSettings"]
 
 MEBIBYTE: Final = 1024 * 1024
 
 
-CHECKS: Final[tuple[tuple[tuple[str, ...], str, Callable[[object], bool]], ...]] = (
-    (
-        (
-            "max_body",
-            "max_messages",
-            "max_tools",
-            "max_batch",
-            "max_runs",
-            "max_streams",
-            "max_events",
-        ),
-        "a whole number from 1",
-        lambda value: type(value) is int and value >= 1,
-    ),
-    (
-        ("drain_seconds",),
-        "a number of seconds from 0",
-        lambda value: type(value) in (int, float) and cast("float", value) >= 0,
-    ),
-    (
-        ("keep_days",),
-        "a number of days above 0, or None",
-        lambda value: value is None or (type(value) in (int, float) and cast("float", value) > 0),
-    ),
-    (("no_auth", "mcp", "studio"), "True or False", lambda value: isinstance(value, bool)),
-    (
-        ("cors_origins", "allowed_hosts"),
-        "a list of texts",
-        lambda value: (
-            isinstance(value, Sequence)
-            and not isinstance(value, str)
-            and all(isinstance(item, str) for item in value)
-        ),
-    ),
-    (("log",), "a file or a URL, as text", lambda value: isinstance(value, str) and bool(value)),
-    (
-        ("traces",),
-        "a file or a URL, as text, or None",
-        lambda value: value is None or (isinstance(value, str) and bool(value)),
-    ),
-)
-"""Settings, what each of them is, and whether a value is that."""
+MINIMA: Final = {
+    "max_body": 1,
+    "max_messages": 1,
+    "max_tools": 1,
+    "max_batch": 1,
+    "max_runs": 1,
+    "max_streams": 1,
+    "max_events": 1,
+    "drain_seconds": 0,
+    "keep_days": 0,
+}
+"""The smallest value of a setting."""
 
 
 @dataclass(slots=True)
@@ -94,10 +65,10 @@ class ServeSettings:
     """Host names of a server without keys, besides localhost."""
 
     def __post_init__(self) -> None:
-        for names, description, is_right in CHECKS:
-            for name in names:
-                value = getattr(self, name)
-                if not is_right(value):
-                    raise UsageError(f"{name} is {description}, not {value!r:.80}")
+        check_fields(self, at_least=MINIMA)
+        if not self.log or self.traces == "":
+            raise UsageError(
+                "log and traces of ServeSettings are a file or a URL, not an empty text"
+            )
         if "*" in self.cors_origins and len(self.cors_origins) > 1:
             raise UsageError('cors_origins is a list of origins, or ["*"] alone')
