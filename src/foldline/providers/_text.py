@@ -47,6 +47,7 @@ class WireLLM(BaseLLM):
     """How many requests of a batch may be in progress at once."""
 
     _meters_requests: ClassVar[bool] = True
+    _reports_finish_reason: ClassVar[bool] = True
     prompts_per_request: ClassVar[int] = 1
     """How many prompts the vendor accepts in one request."""
 

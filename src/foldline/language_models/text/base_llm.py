@@ -27,7 +27,7 @@ from foldline.callbacks.manager import (
 )
 from foldline.exceptions import UsageError
 from foldline.language_models.base import BaseLanguageModel, Params
-from foldline.language_models.call.cache import CacheSlot, cache_in_force
+from foldline.language_models.call.cache import CacheSlot, cache_in_force, has_complete_reason
 from foldline.language_models.call.cache_key import text_model_key
 from foldline.language_models.call.deadline import bounded_source
 from foldline.language_models.call.request import text_of
@@ -73,6 +73,9 @@ class BaseLLM(BaseLanguageModel[str], ABC):
     _kind: ClassVar[Any] = "llm"
     _meters_requests: ClassVar[bool] = False
     """Whether this class itself reserves its share of limits and budgets for each request."""
+
+    _reports_finish_reason: ClassVar[bool] = False
+    """Whether an answer without a finish reason may be incomplete, and so is not cached (E6)."""
 
     # -- methods for authors
 
@@ -157,7 +160,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         result = await self._generate_missing(missing, stop, options, io)
         for call, generations in zip(missing, result.generations, strict=True):
             call.answer = list(generations)
-            if call.cache_slot is not None:
+            if call.cache_slot is not None and self._is_complete(call.answer):
                 await call.cache_slot.update(call.answer)
         fault = next(
             (
@@ -171,6 +174,15 @@ class BaseLLM(BaseLanguageModel[str], ABC):
             result.llm_output
             if fault is None
             else {**(result.llm_output or {}), "cache_error": fault}
+        )
+
+    def _is_complete(self, generations: Sequence[Generation]) -> bool:
+        """Return whether an answer may be cached: it was not cut or filtered (F-K06)."""
+        return all(
+            has_complete_reason(
+                generation.generation_info or {}, needs_reason=self._reports_finish_reason
+            )
+            for generation in generations
         )
 
     async def _generate_missing(
