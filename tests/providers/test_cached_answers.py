@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from foldline.caches import InMemoryCache
+from foldline.callbacks import get_openai_callback
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.openai import ChatOpenAI, OpenAI
 from foldline.providers.openai_compatible import ChatMistralAI
@@ -105,3 +106,22 @@ def test_a_complete_text_of_every_wire_is_cached(call: Any, fault_server: Any, n
 
     assert first == second == "Hello, world"
     assert fault_server.hits(wire.path) == 1
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(("name", "cost"), [("gpt-3.5-turbo-instruct", 8.5e-6), ("nobody", None)])
+def test_the_cost_of_a_text_model_is_its_price_or_unknown(
+    call: Any, fault_server: Any, name: str, cost: float | None, streaming: bool
+) -> None:
+    usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+    choices = [{"index": 0, "text": "Hello", "finish_reason": "stop"}]
+    body = {"id": "1", "model": name, "choices": choices, "usage": usage}
+    answer = sse_answer([body], done="[DONE]") if streaming else json_answer(body)
+    fault_server.script("/v1/completions", answer)
+    model = OpenAI(model=name, base_url=fault_server.url + "/v1", streaming=streaming, **KEY)
+
+    with get_openai_callback() as info:
+        call.invoke(model, "Hi")
+
+    assert info.total_tokens == 5
+    assert info.total_cost == (None if cost is None else pytest.approx(cost))

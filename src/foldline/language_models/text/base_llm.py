@@ -53,6 +53,7 @@ class PromptCall:
     prompt: str
     run: Run
     cache_slot: CacheSlot | None = None
+    is_cached: bool = False
     answer: list[Generation] | None = field(default=None)
 
 
@@ -139,8 +140,12 @@ class BaseLLM(BaseLanguageModel[str], ABC):
                 response = LLMResult(generations=[call.answer or []])
                 await call.run.dispatch("on_llm_error", error, response=response)
             raise
+        bill = output
         for call in calls:
-            result = LLMResult(generations=[call.answer or []], llm_output=output)
+            llm_output: Params | None = {}  # from the cache: nothing was spent
+            if not call.is_cached:
+                llm_output, bill = bill, bill and {**bill, "token_usage": {}}
+            result = LLMResult(generations=[call.answer or []], llm_output=llm_output)
             await call.run.dispatch("on_llm_end", result)
         return [call.answer or [] for call in calls], output
 
@@ -154,6 +159,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
                 call.cache_slot = CacheSlot(cache, (call.prompt, key), call.run.io)
                 cached = await call.cache_slot.lookup()
                 call.answer = None if cached is None else list(cached)
+                call.is_cached = cached is not None
         missing = [call for call in calls if call.answer is None]
         if not missing:
             return {}
