@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
+from foldline.caches import InMemoryCache
 from foldline.callbacks import get_openai_callback, get_usage_metadata_callback
-from foldline.language_models import FakeListLLM
+from foldline.language_models import BaseLLM, FakeListLLM
 from foldline.language_models.fake_chat_models import GenericFakeChatModel
 from foldline.messages import AIMessage
 from foldline.outputs import Generation, LLMResult
@@ -38,11 +41,73 @@ def test_tokens_requests_and_cost_of_a_block_are_counted(call):
     assert "Tokens Used: 20" in str(info)
 
 
-def test_a_model_without_a_price_costs_nothing():
+def test_the_cost_of_a_model_without_a_price_is_unknown_and_the_text_names_it(call):
     with get_openai_callback() as info:
-        answers("nobody-knows-me").invoke("x")
+        call.invoke(answers("gpt-4o-mini"), "x")
+        call.invoke(answers("nobody-knows-me"), "x")
 
-    assert (info.total_cost, info.total_tokens) == (0, 10)
+    assert (info.total_cost, info.cost, info.total_tokens) == (None, None, 20)
+    assert info.costs["gpt-4o-mini"] > 0
+    assert "Total Cost (USD): unknown: no price for nobody-knows-me" in str(info)
+
+
+def test_without_a_run_nothing_was_spent():
+    with get_openai_callback() as info:
+        pass
+
+    assert info.total_cost == 0
+    assert "Total Cost (USD): $0" in str(info)
+
+
+class TextModel(BaseLLM):
+    """Writes what it used where OpenAI's text models write it, for all prompts of a call."""
+
+    name: str = "gpt-3.5-turbo-instruct"
+
+    @property
+    def _llm_type(self):
+        return "text"
+
+    def _generate(self, prompts, stop=None, run_manager=None, **kwargs):
+        count = len(prompts)
+        usage = {"prompt_tokens": 3 * count, "completion_tokens": 2 * count}
+        return LLMResult(
+            generations=[[Generation(text="a")] for _ in prompts],
+            llm_output={
+                "token_usage": {**usage, "total_tokens": 5 * count},
+                "model_name": self.name,
+                "model_provider": "openai",
+            },
+        )
+
+
+@pytest.mark.parametrize("counter", [get_openai_callback, get_usage_metadata_callback])
+def test_a_text_models_cost_is_counted_and_unknown_without_a_price(call, counter):
+    with counter() as known:
+        call.invoke(TextModel(), "x")
+    with counter() as unknown:
+        call.invoke(TextModel(name="nobody-knows-me"), "x")
+
+    assert known.cost == pytest.approx((3 * 1.5 + 2 * 2.0) / 1_000_000)
+    assert unknown.cost is None
+    assert unknown.usage_metadata["nobody-knows-me"]["total_tokens"] == 5
+
+
+def test_the_bill_of_several_prompts_is_counted_once(call):
+    with get_openai_callback() as info:
+        call.run(TextModel(), "generate", ["x", "y", "z"])
+
+    assert (info.total_tokens, info.successful_requests) == (15, 3)
+
+
+def test_a_text_from_the_cache_costs_nothing(call):
+    model = TextModel(cache=InMemoryCache())
+
+    with get_openai_callback() as info:
+        call.invoke(model, "x")
+        call.invoke(model, "x")
+
+    assert (info.total_tokens, info.successful_requests) == (5, 2)
 
 
 def test_blocks_may_be_nested_with_the_other_counter():

@@ -11,7 +11,8 @@ from foldline.exceptions import ModelError, UsageError
 from foldline.globals import set_llm_cache
 from foldline.language_models import ChatModel
 from foldline.language_models.call.cache_key import text_model_key
-from foldline.messages import SystemMessage
+from foldline.messages import AIMessage, SystemMessage
+from foldline.outputs import ChatGeneration, ChatResult
 from foldline.providers.openai import ChatOpenAI
 from foldline.testing import Call, Fail, Finish, ScriptedChatModel
 from tests.language_models.reading import GenerateOnly, Listener, answer, read
@@ -190,3 +191,31 @@ def test_headers_that_may_choose_the_model_are_part_of_the_key_and_stay_secret()
     assert keys[0] != keys[1]
     assert "canary" not in "".join(keys)
     assert routed._identifying_params == plain._identifying_params
+
+
+@pytest.mark.parametrize(
+    ("metadata", "calls"),
+    [
+        ({}, 1),
+        ({"finish_reason": "stop"}, 1),
+        ({"finish_reason": "odd_word"}, 1),
+        ({"finish_reason": "length"}, 2),
+        ({"stop_reason": "max_tokens"}, 2),
+        ({"finish_reason": "content_filter"}, 2),
+    ],
+)
+def test_F_K06_what_generate_returns_is_cached_unless_its_reason_says_it_was_cut(
+    call, metadata, calls
+):
+    class Generates(GenerateOnly):
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            self.metadata["calls"] = self.metadata.get("calls", 0) + 1
+            message = AIMessage("x", response_metadata=metadata)
+            return ChatResult(generations=[ChatGeneration(message=message)])
+
+    model = Generates(cache=InMemoryCache(), metadata={})
+
+    for _ in range(2):
+        call.invoke(model, "q")
+
+    assert model.metadata["calls"] == calls

@@ -8,7 +8,7 @@ import pytest
 
 from foldline.caches import InMemoryCache
 from foldline.callbacks import BaseCallbackHandler
-from foldline.language_models import FakeListChatModel
+from foldline.testing import ScriptedChatModel
 
 
 @pytest.mark.slow
@@ -25,7 +25,7 @@ def test_a_reader_who_leaves_at_message_finish_leaves_a_finished_call(view):
             events.append("error")
 
     cache = InMemoryCache()
-    model = FakeListChatModel(responses=["hello", "another"], cache=cache)
+    model = ScriptedChatModel(script=["hello", "another"], cache=cache)
     config = {"callbacks": [RecordedCallbacks()]}
     if view == "stream":
         for chunk in model.stream("Hi", config):

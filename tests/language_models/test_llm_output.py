@@ -48,7 +48,7 @@ class Native(LangChainModel):
             yield {"event": "content-block-delta", "index": 0, "delta": delta}
         block = {"type": "text", "text": "ab"}
         yield {"event": "content-block-finish", "index": 0, "content": block}
-        yield {"event": "message-finish", "usage": USAGE}
+        yield {"event": "message-finish", "usage": USAGE, "finish_reason": "stop"}
 
 
 class Recorder(BaseCallbackHandler):

@@ -13,7 +13,7 @@ from foldline.caches import InMemoryCache
 from foldline.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from foldline.exceptions import BudgetExceeded, StreamClosedError, UsageError
 from foldline.language_models.chat_model_stream import AsyncChatModelStream
-from foldline.messages import AIMessage
+from foldline.messages import AIMessage, AIMessageChunk
 from foldline.prompts import ChatPromptTemplate
 from foldline.testing import ScriptedChatModel, Stall
 from tests.language_models.reading import (
@@ -135,7 +135,8 @@ def test_T78_closing_while_the_answer_is_cached_waits_for_it():
     async def body() -> None:
         cache, listener = SlowCache(), Listener()
         cache.inside = asyncio.Event()
-        model = AChunked(items=["a", "b"], cache=cache, callbacks=[listener])
+        last = AIMessageChunk("b", response_metadata={"finish_reason": "stop"})
+        model = AChunked(items=["a", last], cache=cache, callbacks=[listener])
         stream = await model.astream_v2("x")
         reader = asyncio.ensure_future(stream._final_message())
         await cache.inside.wait()
@@ -247,7 +248,8 @@ def test_T78_a_handler_may_close_a_sync_stream_whose_end_it_is_told():
 @pytest.mark.parametrize("leave", ["break", "close", "drop"])
 @pytest.mark.parametrize("kind", [Chunked, Native, Events, GenerateOnly])
 def test_leaving_at_message_finish_is_a_success(call, leave, kind):
-    items = SAID if kind in (Native, Events) else ["ab"]
+    ended = AIMessageChunk("ab", response_metadata={"finish_reason": "stop"})
+    items = {Chunked: [ended], GenerateOnly: ["ab"]}.get(kind, SAID)
     listener, cache = Listener(), CountedCache()
     model = kind(items=items, cache=cache)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import time
+
 import pytest
 
 from foldline import _extensions
 from foldline.exceptions import UsageError
 from foldline.messages import (
     AIMessage,
+    AIMessageChunk,
     BaseMessage,
     ChatMessage,
     FunctionMessage,
@@ -270,6 +274,72 @@ def test_runs_are_merged():
         ["a\nb", {"type": "text", "text": "c"}], "x", "r", "r", "p", "q",
     ]  # fmt: skip
     assert [call["id"] for call in messages[1].tool_calls] == ["c1", "c2"]
+
+
+def block(number):
+    return {"type": "text", "text": f"part {number}"}
+
+
+def call_number(number):
+    return {**CALL, "id": f"c{number}"}
+
+
+RUNS = {
+    "text": lambda number: HumanMessage(f"part {number}"),
+    "blocks": lambda number: HumanMessage([block(number)]),
+    "text and blocks": lambda number: HumanMessage("x" if number % 2 else [block(number)]),
+    "system": lambda number: SystemMessage([block(number)]),
+    "role": lambda number: ChatMessage([block(number)], role="x"),
+    "calls": lambda number: AIMessage("x", tool_calls=[call_number(number)]),
+    "blocks and calls": lambda number: AIMessage([block(number)], tool_calls=[call_number(number)]),
+    "chunks": lambda number: AIMessageChunk([block(number)]),
+    "kwargs": lambda number: AIMessage("x", additional_kwargs={f"k{number}": [number]}),
+}
+
+
+def seconds_to_merge(make, number):
+    messages = [make(place) for place in range(number)]
+    gc.disable()  # its cost grows with everything that the tests before have left
+    try:
+        start = time.process_time()
+        merge_message_runs(messages)
+        return time.process_time() - start
+    finally:
+        gc.enable()
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("kind", RUNS)
+def test_merging_a_run_is_linear(kind):
+    small = min(seconds_to_merge(RUNS[kind], 400) for _ in range(5)) / 400
+    large = min(seconds_to_merge(RUNS[kind], 6_400) for _ in range(2)) / 6_400
+
+    assert large < small * 3  # per message; quadratic would be sixteen times as much
+
+
+@pytest.mark.parametrize("kind", RUNS)
+@pytest.mark.parametrize("cut", range(1, 6))
+def test_a_run_that_is_merged_in_two_steps_is_the_same(kind, cut):
+    messages = [RUNS[kind](number) for number in range(6)]
+    first, rest = merge_message_runs(messages[:cut]), messages[cut:]
+
+    assert merge_message_runs([*first, *rest]) == merge_message_runs(messages)
+
+
+def test_the_numbers_and_the_end_of_merged_answers_are_those_of_all():
+    usage = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+    (message,) = merge_message_runs(
+        [
+            AIMessage("a", usage_metadata=usage, finish_reason="stop"),
+            AIMessage("b", status="incomplete"),
+            AIMessage("c", usage_metadata=usage, finish_reason="length"),
+            AIMessage("d"),
+        ]
+    )
+
+    assert message.usage_metadata["total_tokens"] == 6
+    assert (message.finish_reason, message.status) == ("length", "incomplete")
+    assert message.content == "a\nb\nc\nd"
 
 
 def test_merging_leaves_the_given_messages_alone():

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenAICallbackHandler", "get_openai_callback"]
 
-TEXT_USAGE = ("prompt_tokens", "completion_tokens")
-
 
 class OpenAICallbackHandler(UsageMetadataCallbackHandler):
     """Sums tokens, requests and cost of all runs, of any provider.
@@ -37,24 +35,12 @@ class OpenAICallbackHandler(UsageMetadataCallbackHandler):
         super().__init__()
         self.successful_requests = 0
         """How many runs ended well."""
-        self._text_tokens: tuple[int, ...] = (0, 0)
 
     def on_llm_end(self, response: LLMResult, **kwargs: object) -> None:
-        """Add what a run spent; the tokens of a text model are in `llm_output`."""
+        """Add what a run spent."""
         super().on_llm_end(response, **kwargs)
-        has_message = any(
-            hasattr(generation, "message")
-            for generations in response.generations
-            for generation in generations
-        )
-        output = {} if has_message else response.llm_output or {}
-        usage = output.get("token_usage") or {}
         with self._lock:
             self.successful_requests += 1
-            self._text_tokens = tuple(
-                total + int(usage.get(name) or 0)
-                for total, name in zip(self._text_tokens, TEXT_USAGE, strict=True)
-            )
 
     def _tokens(self, name: str) -> int:
         with self._lock:
@@ -70,12 +56,12 @@ class OpenAICallbackHandler(UsageMetadataCallbackHandler):
     @property
     def total_tokens(self) -> int:
         """All tokens."""
-        return self._tokens("total_tokens") + sum(self._text_tokens)
+        return self._tokens("total_tokens")
 
     @property
     def prompt_tokens(self) -> int:
         """Tokens that were sent."""
-        return self._tokens("input_tokens") + self._text_tokens[0]
+        return self._tokens("input_tokens")
 
     @property
     def prompt_tokens_cached(self) -> int:
@@ -85,7 +71,7 @@ class OpenAICallbackHandler(UsageMetadataCallbackHandler):
     @property
     def completion_tokens(self) -> int:
         """Tokens that came back."""
-        return self._tokens("output_tokens") + self._text_tokens[1]
+        return self._tokens("output_tokens")
 
     @property
     def reasoning_tokens(self) -> int:
@@ -93,10 +79,16 @@ class OpenAICallbackHandler(UsageMetadataCallbackHandler):
         return self._details("output_token_details", "reasoning")
 
     @property
-    def total_cost(self) -> float:
-        """What the runs have cost in dollars; a run whose price is not known counts as 0, as LangChain counts it."""
+    def total_cost(self) -> float | None:
+        """What the runs have cost in dollars; None, and not 0, where the price of one of them is not known."""
+        return self.cost
+
+    def _cost_text(self) -> str:
         with self._lock:
-            return sum(cost for cost in self.costs.values() if cost is not None)
+            unpriced = sorted(name for name, cost in self.costs.items() if cost is None)
+        if not unpriced:
+            return f"${self.total_cost}"
+        return f"unknown: no price for {', '.join(unpriced)} (docs/costs-and-limits.md)"
 
     def __repr__(self) -> str:
         return (
@@ -106,7 +98,7 @@ class OpenAICallbackHandler(UsageMetadataCallbackHandler):
             f"\tCompletion Tokens: {self.completion_tokens}\n"
             f"\t\tReasoning Tokens: {self.reasoning_tokens}\n"
             f"Successful Requests: {self.successful_requests}\n"
-            f"Total Cost (USD): ${self.total_cost}"
+            f"Total Cost (USD): {self._cost_text()}"
         )
 
 

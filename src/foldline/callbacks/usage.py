@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from foldline._io import mutex
 from foldline.callbacks.base import BaseCallbackHandler
@@ -19,6 +19,8 @@ __all__ = ["UsageMetadataCallbackHandler", "get_usage_metadata_callback"]
 
 Handler = TypeVar("Handler", bound="UsageMetadataCallbackHandler")
 
+TEXT_COUNTS = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+"""The counts of a text model -> ours."""
 UNNAMED = "unknown"
 """The key for tokens of a model without a name."""
 
@@ -70,12 +72,8 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
         from foldline.messages.usage import add_request_usage  # noqa: PLC0415  listeners load messages only when one came
         from foldline.prices.cost import message_cost  # noqa: PLC0415  and prices only then
 
-        for generations in response.generations:
-            message = getattr(generations[0], "message", None) if generations else None
-            usage = getattr(message, "usage_metadata", None)
-            if message is None or not usage:
-                continue
-            metadata = message.response_metadata
+        for message in _metered_answers(response):
+            usage, metadata = message.usage_metadata, message.response_metadata
             name = metadata.get("model_name") or metadata.get("model") or UNNAMED
             cost = metadata.get("cost")
             if cost is None:  # not in the answer: by the price table
@@ -86,6 +84,24 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
                 self.costs[name] = None if sums is None or cost is None else sums + cost
         if self._outer is not None:
             self._outer.on_llm_end(response, **kwargs)
+
+
+def _metered_answers(response: LLMResult) -> list[Any]:
+    """Return the first answer to each prompt, if it says what it used; for a text model, one with its `llm_output`."""
+    from foldline.messages import AIMessage  # noqa: PLC0415  listeners load messages only when one came
+
+    first = [generations[0] for generations in response.generations if generations]
+    messages = [message for part in first if (message := getattr(part, "message", None))]
+    if messages:
+        return [message for message in messages if getattr(message, "usage_metadata", None)]
+    output = response.llm_output or {}
+    counts = output.get("token_usage") or {}
+    usage = {name: int(counts.get(key) or 0) for key, name in TEXT_COUNTS.items()}
+    if not any(usage.values()):
+        return []
+    usage["total_tokens"] = usage["input_tokens"] + usage["output_tokens"]
+    metadata = {key: value for key, value in output.items() if key != "token_usage"}
+    return [AIMessage("", usage_metadata=cast("Any", usage), response_metadata=metadata)]
 
 
 _counting: ContextVar[UsageMetadataCallbackHandler | None] = ContextVar(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from itertools import takewhile
 from typing import Any, Literal, TypeAlias
 
-from foldline.messages._growth import merge_content, merge_kwargs
+from foldline.messages._growth import merge_content, merge_kwargs, reduce_pairs
 from foldline.messages._runnable_function import runnable_function
 from foldline.messages.ai_chunk import AIMessageChunk
 from foldline.messages.ai_message import AIMessage
@@ -25,13 +27,13 @@ Status: TypeAlias = Literal["complete", "incomplete"]
 @runnable_function
 def merge_message_runs(messages: Messages, *, chunk_separator: str = "\n") -> list[BaseMessage]:
     """Return messages with consecutive ones of the same type merged; tool messages stay separate."""
-    merged: list[BaseMessage] = []
+    runs: list[list[BaseMessage]] = []
     for message in convert_to_messages(messages):
-        if merged and _is_run(merged[-1], message):
-            merged[-1] = _merge_pair(merged[-1], message, chunk_separator)
+        if runs and _is_run(runs[-1][0], message):
+            runs[-1].append(message)
         else:
-            merged.append(message.model_copy(deep=False))
-    return merged
+            runs.append([message])
+    return [_merge_run(run, chunk_separator) for run in runs]
 
 
 def _is_run(first: BaseMessage, second: BaseMessage) -> bool:
@@ -44,22 +46,35 @@ def _is_run(first: BaseMessage, second: BaseMessage) -> bool:
     return True
 
 
-def _merge_pair(first: BaseMessage, second: BaseMessage, separator: str) -> BaseMessage:
+def _merge_run(run: list[BaseMessage], separator: str) -> BaseMessage:
+    """Return one message for all: each part is merged once for the whole run, so that the cost is linear."""
+    if len(run) == 1:
+        return run[0].model_copy(deep=False)
     update: Fields = {
-        "content": _content(first.content, second.content, separator),
-        "additional_kwargs": merge_kwargs(first.additional_kwargs, second.additional_kwargs),
+        "content": _content([message.content for message in run], separator),
+        "additional_kwargs": reduce_pairs(
+            merge_kwargs, [message.additional_kwargs for message in run]
+        ),
     }
-    if isinstance(first, AIMessageChunk) and isinstance(second, AIMessageChunk):
-        update["tool_call_chunks"] = [*first.tool_call_chunks, *second.tool_call_chunks]
-    if isinstance(first, AIMessage) and isinstance(second, AIMessage):
-        update |= _merge_answers(first, second)
-    return first.model_copy(update=update)
+    chunks = [message for message in run if isinstance(message, AIMessageChunk)]
+    if chunks:
+        update["tool_call_chunks"] = [part for chunk in chunks for part in chunk.tool_call_chunks]
+    answers = [message for message in run if isinstance(message, AIMessage)]
+    if answers:
+        update |= _merge_answers(answers)
+    return run[0].model_copy(update=update)
 
 
-def _content(first: Content, second: Content, separator: str) -> Content:
-    if isinstance(first, str) and isinstance(second, str):
-        return f"{first}{separator}{second}" if first and second else first or second
-    return merge_content(first, _without_indexes(second))
+def _content(contents: list[Content], separator: str) -> Content:
+    """Join the texts up to the first list of blocks; append the rest as blocks."""
+    texts = list(takewhile(lambda content: isinstance(content, str), contents))
+    text = separator.join(str(text) for text in texts if text)
+    if len(texts) == len(contents):
+        return text
+    blocks = contents[len(texts) :]
+    if not texts:
+        return merge_content(blocks[0], *(_without_indexes(content) for content in blocks[1:]))
+    return merge_content(text, *(_without_indexes(content) for content in blocks))
 
 
 def _without_indexes(content: Content) -> Content:
@@ -74,16 +89,16 @@ def _without_indexes(content: Content) -> Content:
     ]
 
 
-def _merge_answers(first: AIMessage, second: AIMessage) -> Fields:
-    has_usage = first.usage_metadata or second.usage_metadata
-    is_incomplete = "incomplete" in (first.status, second.status)
+def _merge_answers(answers: list[AIMessage]) -> Fields:
+    is_incomplete = any(answer.status == "incomplete" for answer in answers)
     status: Status = "incomplete" if is_incomplete else "complete"
+    usages = [answer.usage_metadata for answer in answers if answer.usage_metadata]
     return {
-        "tool_calls": [*first.tool_calls, *second.tool_calls],
-        "invalid_tool_calls": [*first.invalid_tool_calls, *second.invalid_tool_calls],
-        "usage_metadata": add_request_usage(first.usage_metadata, second.usage_metadata)
-        if has_usage
-        else None,
-        "finish_reason": second.finish_reason or first.finish_reason,
+        "tool_calls": [call for answer in answers for call in answer.tool_calls],
+        "invalid_tool_calls": [call for answer in answers for call in answer.invalid_tool_calls],
+        "usage_metadata": reduce(add_request_usage, usages, None),
+        "finish_reason": next(
+            (answer.finish_reason for answer in reversed(answers) if answer.finish_reason), None
+        ),
         "status": status,
     }

@@ -47,6 +47,7 @@ class WireLLM(BaseLLM):
     """How many requests of a batch may be in progress at once."""
 
     _meters_requests: ClassVar[bool] = True
+    _reports_finish_reason: ClassVar[bool] = True
     prompts_per_request: ClassVar[int] = 1
     """How many prompts the vendor accepts in one request."""
 
@@ -125,7 +126,9 @@ class WireLLM(BaseLLM):
         batches = [prompts[start : start + size] for start in range(0, len(prompts), size)]
 
         async def answer(batch: list[str]) -> LLMResult:
-            return await self._answers(batch, stop, options, io)
+            result = await self._answers(batch, stop, options, io)
+            result.llm_output = {**(result.llm_output or {}), "model_provider": self._provider}
+            return result
 
         if len(batches) == 1:
             return await answer(batches[0])
@@ -175,7 +178,8 @@ class WireLLM(BaseLLM):
 
     def _stream_output(self, total: GenerationChunk) -> Body:
         usage = (total.generation_info or {}).get("token_usage")
-        return {"model_name": self._model_name, **({"token_usage": usage} if usage else {})}
+        output = {"model_name": self._model_name, "model_provider": self._provider}
+        return {**output, **({"token_usage": usage} if usage else {})}
 
     def _join(self, results: list[LLMResult]) -> LLMResult:
         usage: Usage = {}

@@ -302,7 +302,7 @@ async def generate_answer(model: CallModel, request: ChatRequest, run: Run) -> C
         metadata = {**shared, **(generation.generation_info or {})}
         if metadata:  # for what the message itself lacks (T64)
             message.response_metadata = {**metadata, **message.response_metadata}
-    return CompleteAnswer(result, has_tokens=tokens.has_tokens)
+    return CompleteAnswer(result, has_tokens=tokens.has_tokens, is_generated=True)
 
 
 def _shared_metadata(result: ChatResult) -> dict[str, Any]:

@@ -26,10 +26,14 @@ class CompleteAnswer(Sequence[Event]):
     The message itself is what `invoke` returns, so an author's message class and further generations are preserved.
     """
 
-    __slots__ = ("_events", "has_tokens", "result")
+    __slots__ = ("_events", "has_tokens", "is_generated", "result")
 
-    def __init__(self, result: ChatResult, *, has_tokens: bool = False) -> None:
+    def __init__(
+        self, result: ChatResult, *, has_tokens: bool = False, is_generated: bool = False
+    ) -> None:
         self.result: ChatResult = result
+        self.is_generated: bool = is_generated
+        """Whether `_generate` returned it: complete also without a finish reason."""
         self.has_tokens: bool = has_tokens
         """Whether the author has dispatched the tokens of the answer: handlers get them once."""
         self._events: list[Event] | None = None
@@ -78,6 +82,7 @@ class CompleteAnswer(Sequence[Event]):
         return CompleteAnswer(
             ChatResult(generations=new_generations, llm_output=self.result.llm_output),
             has_tokens=self.has_tokens,
+            is_generated=self.is_generated,
         )
 
 

@@ -6,7 +6,7 @@ Only complete answers are cached, a cached answer costs nothing, and a cache tha
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from foldline._io import IO
@@ -17,12 +17,15 @@ from foldline.language_models.call.cache_key import KeyedModel, cache_key
 from foldline.language_models.call.request import ChatRequest
 from foldline.messages import AIMessage
 from foldline.outputs import ChatGeneration, Generation
+from foldline.protocol.folded_message import normalize_finish_reason
 
 logger: logging.Logger = logging.getLogger("foldline.language_models")
 
 Choice = BaseCache | bool | None
 """A model's `cache`: a cache, the global one (True, or None if there is one), none (False)."""
-COMPLETE_REASONS = frozenset({"stop", "tool_use", None})
+COMPLETE_REASONS = frozenset({"stop", "tool_use"})
+REASON_KEYS = ("finish_reason", "stop_reason", "done_reason")
+"""A provider's own reason, in the metadata of a message or a generation."""
 
 
 class CacheSlot:
@@ -83,9 +86,16 @@ class CallCache:
         cached = await self._slot.lookup()
         return None if cached is None else [_free_of_charge(generation) for generation in cached]
 
-    async def update(self, generations: list[ChatGeneration]) -> None:
-        """Store an answer that is complete, not one that was cut, filtered or refused; report a cache that failed."""
-        if all(is_complete(generation.message) for generation in generations):
+    async def update(
+        self, generations: list[ChatGeneration], *, needs_reason: bool = False
+    ) -> None:
+        """Store an answer that is complete, not one that was cut, filtered or refused; report a cache that failed.
+
+        `needs_reason`: the answer was a stream, of which only a finish reason shows that it is complete (E6).
+        """
+        if all(
+            is_complete(generation.message, needs_reason=needs_reason) for generation in generations
+        ):
             copies = [
                 ChatGeneration(message=generation.message.model_copy(deep=True))
                 for generation in generations
@@ -110,12 +120,22 @@ def cache_in_force(choice: Choice) -> BaseCache | None:
     return cache
 
 
-def is_complete(message: object) -> bool:
+def is_complete(message: object, *, needs_reason: bool = False) -> bool:
     """Return whether an answer may be cached: it is complete, and no call in it is invalid."""
     if not isinstance(message, AIMessage):
         return True
-    has_ended = message.status == "complete" and message.finish_reason in COMPLETE_REASONS
-    return has_ended and not message.invalid_tool_calls
+    if message.status != "complete" or message.invalid_tool_calls:
+        return False
+    if message.finish_reason is not None:
+        return message.finish_reason in COMPLETE_REASONS
+    return has_complete_reason(message.response_metadata, needs_reason=needs_reason)
+
+
+def has_complete_reason(metadata: Mapping[str, Any], *, needs_reason: bool) -> bool:
+    """Return whether metadata has no other reason to end than completion."""
+    raw_reason = next((metadata[key] for key in REASON_KEYS if metadata.get(key)), None)
+    reason = normalize_finish_reason(raw_reason if isinstance(raw_reason, str) else None)
+    return not needs_reason if reason in (None, "unknown") else reason in COMPLETE_REASONS
 
 
 def _free_of_charge(generation: Generation) -> ChatGeneration:

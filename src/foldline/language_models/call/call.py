@@ -340,7 +340,8 @@ class ChatCall:
                 if self.hooks.record_postprocesses:
                     result = await call_postprocess(self.model, request, result, self.run)
                 if self._cache is not None:
-                    await self._cache.update(result.generations)
+                    is_generated = self.answer is not None and self.answer.is_generated
+                    await self._cache.update(result.generations, needs_reason=not is_generated)
             if self.policies:
                 result = await self._apply_after(request, result)
         message: Any = result.generations[0].message

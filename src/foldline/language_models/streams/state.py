@@ -134,9 +134,19 @@ class StreamState:
     # -- the producer's side
 
     def dispatch(self, event: Event) -> None:
-        """Take an event from an external driver: fold it, store it, pass it to the projections."""
+        """Take an event from an external driver: fold it, store it, pass it to the projections.
+
+        An event that cannot be taken ends the stream: the driver gets the error, and so do all readers.
+        """
         if self._is_done and not self._builder.is_finished:
             return  # closed: there are no readers any more
+        try:
+            self._dispatch(event)
+        except Exception as error:
+            self.fail(error)
+            raise
+
+    def _dispatch(self, event: Event) -> None:
         builder = self._builder
         builder.feed(event)
         self._take(event)

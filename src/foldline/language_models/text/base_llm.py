@@ -27,7 +27,7 @@ from foldline.callbacks.manager import (
 )
 from foldline.exceptions import UsageError
 from foldline.language_models.base import BaseLanguageModel, Params
-from foldline.language_models.call.cache import CacheSlot, cache_in_force
+from foldline.language_models.call.cache import CacheSlot, cache_in_force, has_complete_reason
 from foldline.language_models.call.cache_key import text_model_key
 from foldline.language_models.call.deadline import bounded_source
 from foldline.language_models.call.request import text_of
@@ -53,6 +53,7 @@ class PromptCall:
     prompt: str
     run: Run
     cache_slot: CacheSlot | None = None
+    is_cached: bool = False
     answer: list[Generation] | None = field(default=None)
 
 
@@ -73,6 +74,9 @@ class BaseLLM(BaseLanguageModel[str], ABC):
     _kind: ClassVar[Any] = "llm"
     _meters_requests: ClassVar[bool] = False
     """Whether this class itself reserves its share of limits and budgets for each request."""
+
+    _reports_finish_reason: ClassVar[bool] = False
+    """Whether an answer without a finish reason may be incomplete, and so is not cached (E6)."""
 
     # -- methods for authors
 
@@ -136,8 +140,12 @@ class BaseLLM(BaseLanguageModel[str], ABC):
                 response = LLMResult(generations=[call.answer or []])
                 await call.run.dispatch("on_llm_error", error, response=response)
             raise
+        bill = output
         for call in calls:
-            result = LLMResult(generations=[call.answer or []], llm_output=output)
+            llm_output: Params | None = {}  # from the cache: nothing was spent
+            if not call.is_cached:
+                llm_output, bill = bill, bill and {**bill, "token_usage": {}}
+            result = LLMResult(generations=[call.answer or []], llm_output=llm_output)
             await call.run.dispatch("on_llm_end", result)
         return [call.answer or [] for call in calls], output
 
@@ -151,13 +159,14 @@ class BaseLLM(BaseLanguageModel[str], ABC):
                 call.cache_slot = CacheSlot(cache, (call.prompt, key), call.run.io)
                 cached = await call.cache_slot.lookup()
                 call.answer = None if cached is None else list(cached)
+                call.is_cached = cached is not None
         missing = [call for call in calls if call.answer is None]
         if not missing:
             return {}
         result = await self._generate_missing(missing, stop, options, io)
         for call, generations in zip(missing, result.generations, strict=True):
             call.answer = list(generations)
-            if call.cache_slot is not None:
+            if call.cache_slot is not None and self._is_complete(call.answer):
                 await call.cache_slot.update(call.answer)
         fault = next(
             (
@@ -171,6 +180,15 @@ class BaseLLM(BaseLanguageModel[str], ABC):
             result.llm_output
             if fault is None
             else {**(result.llm_output or {}), "cache_error": fault}
+        )
+
+    def _is_complete(self, generations: Sequence[Generation]) -> bool:
+        """Return whether an answer may be cached: it was not cut or filtered (F-K06)."""
+        return all(
+            has_complete_reason(
+                generation.generation_info or {}, needs_reason=self._reports_finish_reason
+            )
+            for generation in generations
         )
 
     async def _generate_missing(
