@@ -15,11 +15,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from typing_extensions import TypedDict
 
 from foldline.agents import create_agent
 from foldline.checkpoint import InMemorySaver
 from foldline.cli.app import app as command_line
 from foldline.exceptions import FlowInterruptedError, StoreError
+from foldline.graph import START, StateGraph
 from foldline.graph.store.memory import InMemoryStore
 from foldline.runnables import RunnableLambda
 from foldline.testing import Call, ScriptedChatModel
@@ -195,6 +197,33 @@ def test_the_command_line_shows_what_waits(
     spans = json.loads(export_trace(root, "otel"))["resourceSpans"][0]["scopeSpans"][0]["spans"]
     assert not any("status" in span for span in spans)
     assert '"status": "waiting"' in export_trace(root, "jsonl")
+
+
+@pytest.mark.parametrize("where", ["interrupt_before", "interrupt_after"])
+def test_a_graph_that_stops_at_a_node_waits(call: Any, path: Path, where: str):
+    class State(TypedDict):
+        count: int
+
+    builder = StateGraph(State)
+    builder.add_node("first", lambda state: {"count": state["count"] + 1})
+    builder.add_node("second", lambda state: {"count": state["count"] + 1})
+    builder.add_edge(START, "first")
+    builder.add_edge("first", "second")
+    node = "second" if where == "interrupt_before" else "first"
+    graph = builder.compile(checkpointer=InMemorySaver(), **{where: [node]})
+    config: Any = {"configurable": {"thread_id": "t"}}
+    with SQLiteTracer(path) as tracer:
+        call.invoke(graph, {"count": 0}, {**config, "callbacks": [tracer]})
+        tracer.flush()
+        [waiting] = TraceStore(path).find()
+        time.sleep(0.01)
+        call.invoke(graph, None, {**config, "callbacks": [tracer]})
+
+    assert waiting.status == "waiting"
+    root = TraceStore(path).trace(waiting.id)
+    assert root is not None
+    assert root.interrupts == [{"id": None, "value": {"stopped_before": ["second"]}}]
+    assert [trace.status for trace in TraceStore(path).find()] == ["done", "answered"]
 
 
 def test_a_flow_called_as_a_function_is_a_run_and_waits(call: Any, path: Path):

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ from foldline.tracers import SQLiteTracer
 
 chain = RunnableLambda(lambda x: x + 1) | RunnableLambda(lambda x: x * 2)
 with SQLiteTracer(sys.argv[1]) as tracer:
-    for number in range(int(sys.argv[2]) // 3):
+    for number in range(int(sys.argv[2])):
         chain.invoke(number, {"callbacks": [tracer]})
 print(tracer.dropped)
 """
@@ -97,22 +98,26 @@ class Pace:
 # -- a working store
 
 
-def test_F_V09_load_of_four_threads_is_stored_without_loss(path: Path):
-    each = RUNS // 4 // 3
+def test_F_V09_load_of_four_threads_is_stored_without_loss(place: TracePlace):
+    each = -(-RUNS // 12)  # calls of a thread; each call is three runs
 
     def work() -> None:
         for number in range(each):
             CHAIN.invoke(number, {"callbacks": [tracer]})
 
-    with SQLiteTracer(path, limit=min(10_000, RUNS // 8)) as tracer:
+    with open_tracer(place, limit=min(10_000, RUNS // 8)) as tracer:
         in_threads(4, work)
 
     assert tracer.dropped == 0
-    assert count_runs(path) == each * 4 * 3
+    store = TraceStore(place)
+    assert store.count() == each * 4
+    with closing(store._database.session()) as session:
+        ended = "SELECT count(*) FROM runs WHERE end_time IS NOT NULL"
+        assert session.read(lambda statements: statements.execute(ended).fetchone())[0] == each * 12
 
 
 def test_F_V09_load_of_four_processes_into_one_file_is_stored_without_loss(path: Path):
-    each = RUNS // 4
+    each = -(-RUNS // 12)
     programs = [
         subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(path), str(each)], stdout=subprocess.PIPE, text=True
@@ -122,7 +127,7 @@ def test_F_V09_load_of_four_processes_into_one_file_is_stored_without_loss(path:
     outputs = [program.communicate(timeout=600)[0] for program in programs]
 
     assert [output.strip() for output in outputs] == ["0"] * 4
-    assert count_runs(path) == each // 3 * 3 * 4
+    assert count_runs(path) == each * 12
 
 
 def test_F_V09_load_of_many_tasks_at_once_is_stored_without_loss(path: Path):

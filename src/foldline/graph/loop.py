@@ -34,6 +34,7 @@ from foldline.workflows.nesting import Parent
 from foldline.workflows.run_context import RunContext
 from foldline.workflows.run_loop import RunLoop
 from foldline.workflows.runtime import read_context
+from foldline.workflows.step_trace import note_pause
 from foldline.workflows.values import pack
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         ):
             await self.context.append(record("pause", nodes=[task.name for task in self.tasks]))
             thread.is_paused = self.is_stopped = True
-            self._publish_pause()
+            self._publish_pause([task.name for task in self.tasks])
             return
         if self._step_count >= self.limit:
             raise GraphRecursionError(
@@ -232,7 +233,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         self.publish_state()
         if self.after and any(outcome.name in self.after for outcome in outcomes) and targets:
             self.is_stopped = True
-            self._publish_pause()
+            self._publish_pause([task.name for task in thread.tasks("|".join(self.namespace))])
 
     def _encode(self, outcome: TaskOutcome) -> dict[str, Any]:
         where = f"the update of {outcome.name!r}"
@@ -327,7 +328,8 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 ),
             )
 
-    def _publish_pause(self) -> None:
+    def _publish_pause(self, next_nodes: list[str]) -> None:
+        note_pause(self.run, next_nodes)
         self.output.publish("updates", "__interrupt__", {"node": "__interrupt__", "values": ()})
 
     def publish_task(self, task: Task, value: object) -> None:

@@ -15,6 +15,7 @@ __all__ = [
     "ENDINGS",
     "INTERRUPTS",
     "INTERRUPT_CLASSES",
+    "PAUSE",
     "Action",
     "Entry",
     "OpenRuns",
@@ -24,6 +25,8 @@ __all__ = [
 INTERRUPTS = "__interrupt__"
 """The key under which agents, graphs and flows return the questions for which they stopped."""
 
+PAUSE = "pause"
+"""The event of a graph that stopped before a node (`interrupt_before`) and waits to be continued."""
 INTERRUPT_CLASSES = frozenset({"FlowInterrupt", "FlowInterruptedError"})
 """What `interrupt()` raises inside a run, and what a flow that was called as a function raises: no failures."""
 
@@ -90,7 +93,7 @@ class OpenRuns:
         else:
             is_answer = action is Action.ANSWER
             record.outputs = llm_outputs(content, dump=False) if is_answer else content
-            record.interrupts = None if is_answer else questions_of(content)
+            record.interrupts = None if is_answer else questions_of(content) or record.interrupts
         if inputs is not None:
             record.is_written = False  # the whole row is written, again if it was before
             record.inputs = inputs if isinstance(inputs, dict) else {"input": inputs}
@@ -122,6 +125,8 @@ def _note(record: RunRecord, action: Action, at: float, content: Any) -> None:  
             else {**content, "time": at}
         )
         record.events = [*(record.events or []), event]
+        if event["name"] == PAUSE:
+            record.interrupts = [{"id": None, "value": event["kwargs"]}]
 
 
 def _fail(record: RunRecord, failure: tuple[Any, ...]) -> Any:  # noqa: ANN401  the inputs of the run, of any type

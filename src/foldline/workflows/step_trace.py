@@ -11,9 +11,10 @@ from foldline._run import Run
 from foldline.callbacks.base import BaseCallbackManager
 from foldline.callbacks.observers import RunObserver
 from foldline.load.packed import Packer
+from foldline.tracers._records import PAUSE
 from foldline.workflows.interrupts import FlowInterrupt
 
-__all__ = ["note_value", "trace_step"]
+__all__ = ["note_pause", "note_value", "trace_step"]
 
 T = TypeVar("T")
 STEP = "step"
@@ -60,6 +61,13 @@ def note_value(name: str, details: dict[str, Any]) -> None:
         return
     for observer in observers:
         observer.on_run_event(manager.parent_run_id, name, packed)
+
+
+def note_pause(run: Run, next_nodes: list[str]) -> None:
+    """Record that a run stopped before nodes, and waits until somebody continues it."""
+    for handler in run.handlers:
+        if isinstance(handler, RunObserver) and run.id is not None:
+            handler.on_run_event(run.id, PAUSE, {"stopped_before": next_nodes})
 
 
 def _current_manager() -> BaseCallbackManager | None:
