@@ -18,6 +18,7 @@ from foldline.tracers._open import open_tracer
 from foldline.tracers.database_tracer import DatabaseTracer, TracerOptions
 from foldline.tracers.store import TraceStore
 from foldline.utils.data_places import sessions_file, traces_place
+from foldline.utils.options import check_options
 
 __all__ = ["disable", "enable", "flush", "forget", "is_enabled", "prune"]
 
@@ -29,6 +30,7 @@ def __dir__() -> list[str]:
 _enabled: list[DatabaseTracer] = []
 
 
+@check_options()
 def enable(path: str | Path | None = None, **options: Unpack[TracerOptions]) -> DatabaseTracer:
     """Write every run from now on into a trace file, or a PostgreSQL database by its URL, and return the tracer.
 
@@ -83,6 +85,7 @@ def _tracers() -> list[DatabaseTracer]:
     return [*_enabled, *([variable_tracer] if variable_tracer is not None else [])]
 
 
+@check_options()
 def forget(
     *,
     trace: str | None = None,
@@ -123,6 +126,7 @@ def forget(
     return counts
 
 
+@check_options(at_least={"max_age": 0, "max_bytes": 0})
 def prune(
     *,
     max_age: float | None = None,

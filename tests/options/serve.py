@@ -43,11 +43,7 @@ COUNTS = (
     "max_events",
 )
 WRONG_SETTINGS: list[tuple[str, Any, str]] = [
-    *(
-        (name, value, "must be")
-        for name in COUNTS
-        for value in (0, -1, 1.5, "many", True)
-    ),
+    *((name, value, "must be") for name in COUNTS for value in (0, -1, 1.5, "many", True)),
     ("log", 3, "must be str"),
     ("log", "", "a file or a URL"),
     ("traces", 3, "must be str | None"),

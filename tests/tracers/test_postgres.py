@@ -109,7 +109,7 @@ def test_tracing_is_enabled_with_a_url(postgres_url: str):
 
     assert isinstance(tracer, PostgresTracer)
     assert TraceStore(postgres_url).count() == 1
-    assert tracing.prune(max_age=-1, path=postgres_url) == 1
+    assert tracing.prune(max_age=0, path=postgres_url) == 1
     assert TraceStore(postgres_url).count() == 0
 
 

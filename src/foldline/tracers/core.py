@@ -16,6 +16,7 @@ from foldline.callbacks.stdout import name_of
 from foldline.exceptions import TracerException
 from foldline.tracers._streaming import StreamObserver
 from foldline.tracers.schemas import Run, now, run_key
+from foldline.utils.options import check_names, check_options
 
 if TYPE_CHECKING:
     from foldline.documents.base import Document
@@ -33,6 +34,7 @@ class _TracerCore(StreamObserver):
     keep_tokens = True
     """Whether every streamed token is kept in the run's events, or only the time of the first."""
 
+    @check_options()
     def __init__(
         self,
         *,
@@ -40,6 +42,8 @@ class _TracerCore(StreamObserver):
         run_map: dict[str, Run] | None = None,
         **kwargs: Any,
     ) -> None:
+        if kwargs and super().__init__.__qualname__ == "object.__init__":
+            check_names(type(self).__name__, kwargs, ["run_map"])
         super().__init__(**kwargs)
         self._schema_format: SchemaFormat = _schema_format
         self.run_map: dict[str, Run] = {} if run_map is None else run_map

@@ -13,13 +13,14 @@ from uuid import UUID
 from weakref import WeakSet
 
 from foldline.callbacks.observers import RunObserver
-from foldline.exceptions import MissingExtraError
+from foldline.exceptions import MissingExtraError, UsageError
 from foldline.load import dumpd
 from foldline.outputs import LLMResult
 from foldline.tracers._redact import Redactor
 from foldline.tracers.base import BaseTracer
 from foldline.tracers.core import llm_outputs
 from foldline.tracers.schemas import Run
+from foldline.utils.options import check_options
 
 if TYPE_CHECKING:
     from langsmith import Client
@@ -71,6 +72,7 @@ class LangChainTracer(RunObserver, BaseTracer):
     run_inline = True
     keep_tokens = False
 
+    @check_options(skip=("secrets",))
     def __init__(
         self,
         example_id: UUID | str | None = None,
@@ -83,6 +85,10 @@ class LangChainTracer(RunObserver, BaseTracer):
     ) -> None:
         """Choose the project and the client; `tags` and `metadata` are added to every run, `secrets` are never sent."""
         super().__init__(_schema_format="original+chat")
+        if isinstance(secrets, str):
+            raise UsageError("secrets of a LangChainTracer is a list of texts")
+        if client is not None and not hasattr(client, "create_run"):
+            raise UsageError(f"client is a langsmith.Client, not {client!r:.80}")
         self.example_id: UUID | None = (
             UUID(example_id) if isinstance(example_id, str) else example_id
         )

@@ -19,6 +19,7 @@ from foldline.tracers.core import SchemaFormat, llm_outputs
 from foldline.tracers.memory_stream import read_while_running, with_handler
 from foldline.tracers.schemas import Run
 from foldline.utils.json_patch import apply_patch, make_patch, write_pointer
+from foldline.utils.options import check_options
 
 __all__ = [
     "LogEntry",
@@ -114,6 +115,7 @@ class LogStreamCallbackHandler(BaseTracer, StreamingHandler):
     run_inline = True
     keep_tokens = False
 
+    @check_options()
     def __init__(
         self,
         *,

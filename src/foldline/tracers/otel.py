@@ -28,6 +28,7 @@ from foldline.tracers._records import INTERRUPT_CLASSES, questions_of
 from foldline.tracers._redact import Redactor
 from foldline.tracers.core import llm_outputs
 from foldline.tracers.schemas import run_key, usage_of
+from foldline.utils.options import check_options
 
 try:
     from opentelemetry import trace
@@ -108,11 +109,16 @@ class OpenTelemetryTracer(RunObserver, BaseCallbackHandler):
 
     run_inline = True
 
+    @check_options()
     def __init__(
         self, *, tracer_provider: TracerProvider | None = None, capture_content: bool = False
     ) -> None:
         """Use a provider of spans, by default the global one; `capture_content` records messages and values."""
         super().__init__()
+        if tracer_provider is not None and not hasattr(tracer_provider, "get_tracer"):
+            raise UsageError(
+                f"tracer_provider is a TracerProvider of OpenTelemetry, not {tracer_provider!r:.80}"
+            )
         self._tracer = trace.get_tracer("foldline", tracer_provider=tracer_provider)
         self._capture_content = capture_content
         self._redactor = Redactor()

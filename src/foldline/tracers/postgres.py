@@ -7,6 +7,7 @@ from typing import Unpack
 from foldline.exceptions import UsageError
 from foldline.tracers.database_tracer import DatabaseTracer, TracerOptions
 from foldline.utils.data_places import is_url
+from foldline.utils.options import check_options
 
 __all__ = ["PostgresTracer"]
 
@@ -17,6 +18,7 @@ class PostgresTracer(DatabaseTracer):
     `PostgresTracer("postgresql://user@host/name")` is what `FOLDLINE_TRACES=postgresql://user@host/name` attaches.
     """
 
+    @check_options()
     def __init__(self, url: str, **options: Unpack[TracerOptions]) -> None:
         """Connect, and make the tables where they are not there; options are those of `TracerOptions`."""
         if not is_url(url):

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from foldline.tracers.base import BaseTracer
 from foldline.tracers.schemas import Run
+from foldline.utils.options import check_options
 
 __all__ = ["RunCollectorCallbackHandler"]
 
@@ -17,6 +18,7 @@ class RunCollectorCallbackHandler(BaseTracer):
     name: str = "run-collector_callback_handler"
     run_inline = True
 
+    @check_options()
     def __init__(self, example_id: UUID | str | None = None, **kwargs: Any) -> None:
         """`example_id` of LangChain belongs to a hosted service; it is kept and not used."""
         super().__init__(**kwargs)

@@ -8,6 +8,7 @@ from typing import Unpack
 from foldline.exceptions import UsageError
 from foldline.tracers.database_tracer import DatabaseTracer, TracerOptions
 from foldline.utils.data_places import is_url, place_name
+from foldline.utils.options import check_options
 
 __all__ = ["SQLiteTracer"]
 
@@ -30,6 +31,7 @@ class SQLiteTracer(DatabaseTracer):
     ```
     """
 
+    @check_options()
     def __init__(self, path: str | Path, **options: Unpack[TracerOptions]) -> None:
         """Open or make the file; options are those of `TracerOptions`."""
         if is_url(path):

@@ -24,6 +24,7 @@ from foldline.tracers._rows import StoredRun, runs_of
 from foldline.tracers._statistics import read_figures
 from foldline.tracers._summary import TraceFilters, TraceSummary, summarize
 from foldline.utils.data_places import is_url
+from foldline.utils.options import check_options
 from foldline.utils.uuid import uuid7
 
 __all__ = ["StoredRun", "TraceFilters", "TraceStore", "TraceSummary"]
@@ -58,6 +59,7 @@ class TraceStore:
     ```
     """
 
+    @check_options()
     def __init__(self, path: str | Path) -> None:
         """Read the traces of a file, or of a database by its URL (`postgresql://user@host/name`)."""
         self.path: str | Path = path if is_url(path) else Path(path)

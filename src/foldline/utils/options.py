@@ -10,6 +10,7 @@ import collections.abc
 import inspect
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import wraps
 from typing import (
     Annotated,
@@ -226,8 +227,11 @@ def _owner(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        hints = get_type_hints(function, include_extras=True)
-    except NameError:  # a name that is imported for type checkers only
-        hints = {}
-    return {"return": None, **hints}
+    hints: dict[str, Any] = {"return": None}
+    for name, annotation in inspect.get_annotations(function).items():
+        holder = types.SimpleNamespace(
+            __annotations__={name: annotation}, __globals__=inspect.unwrap(function).__globals__
+        )
+        with suppress(NameError):  # of a name that is imported for type checkers only
+            hints |= get_type_hints(holder, include_extras=True)
+    return hints
