@@ -22,7 +22,7 @@ MAX_DEPTH: Final = 8
 class MessageText(str):
     """The text of a message or prompt value; its repr is that of the original."""
 
-    __slots__ = ("_source",)
+    _source: object
 
     def __new__(cls, text: str, source: object) -> MessageText:
         """Return a text that remembers its source."""
