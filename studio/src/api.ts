@@ -98,6 +98,7 @@ export interface Figure {
   input_tokens: number;
   output_tokens: number;
   cost: number | null;
+  unpriced: number;
   p50: number | null;
   p95: number | null;
   first_p50: number | null;

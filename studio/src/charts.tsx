@@ -24,7 +24,7 @@ export function Charts() {
     return get<{ models: (Figure & { model: string })[] }>("figures/models", { since: until - Number(hours) * 3600, until });
   }, [hours]);
   const figures = loaded.value?.figures ?? [];
-  const sum = (name: "calls" | "errors" | "input_tokens" | "output_tokens" | "cost") => figures.reduce((all, one) => all + (one[name] ?? 0), 0);
+  const sum = (name: "calls" | "errors" | "input_tokens" | "output_tokens" | "cost" | "unpriced") => figures.reduce((all, one) => all + (one[name] ?? 0), 0);
   return (
     <section class="pad">
       <div class="bar plain">
@@ -48,7 +48,7 @@ export function Charts() {
             <div><dt>Errors</dt><dd class={sum("errors") ? "bad" : ""}>{count(sum("errors"))}</dd></div>
             <div><dt>Tokens in</dt><dd>{count(sum("input_tokens"))}</dd></div>
             <div><dt>Tokens out</dt><dd>{count(sum("output_tokens"))}</dd></div>
-            <div><dt>Cost</dt><dd>{figures.some((one) => one.cost !== null) ? money(sum("cost")) : "unknown"}</dd></div>
+            <div><dt>Cost</dt><dd>{figures.some((one) => one.cost !== null) ? money(sum("cost")) : "unknown"}{sum("cost") > 0 && sum("unpriced") > 0 && <small> + {count(sum("unpriced"))} calls of unknown cost</small>}</dd></div>
           </dl>
           <div class="charts">
             <Chart title="Calls and errors" figures={figures} lines={[["calls", (one) => one.calls, 0], ["errors", (one) => one.errors, 1]]} write={count} bars />
@@ -80,7 +80,7 @@ function ByModel({ rows, choose }: { rows: (Figure & { model: string })[]; choos
               <td class={row.errors ? "number bad" : "number"}>{count(row.errors)}</td>
               <td class="number">{count(row.input_tokens)}</td>
               <td class="number">{count(row.output_tokens)}</td>
-              <td class="number">{row.cost === null ? "–" : money(row.cost)}</td>
+              <td class="number">{row.cost === null ? "–" : money(row.cost)}{row.cost !== null && row.unpriced > 0 && ` + ${count(row.unpriced)} unknown`}</td>
               {[row.p50, row.p95, row.first_p50, row.first_p95].map((value) => <td class="number">{value === null ? "–" : seconds(value)}</td>)}
             </tr>
           ))}

@@ -14,6 +14,8 @@ from foldline.chat_history import PostgresChatMessageHistory, SQLiteChatMessageH
 from foldline.checkpoint import PostgresSaver, SqliteSaver
 from foldline.checkpoint.base import Entry
 from foldline.exceptions import UsageError
+from foldline.language_models.fake_chat_models import GenericFakeChatModel
+from foldline.messages import AIMessage
 from foldline.runnables import RunnableLambda
 from foldline.serve import create_app
 from foldline.serve.log.records import ThreadInfo
@@ -25,7 +27,7 @@ from foldline.tracers.store import TraceFilters
 from foldline.utils.data_places import TracePlace, is_url
 from tests.servers.databases import postgres_server, postgres_url
 from tests.studio.test_api import asking_agent
-from tests.tracers.test_version2 import ask
+from tests.tracers.test_version2 import USAGE, ask
 
 __all__ = ["postgres_server", "postgres_url"]
 
@@ -82,6 +84,19 @@ def test_what_ended_late_is_found(place: TracePlace):
 
     assert counts == [0]
     assert TraceStore(place).count(TraceFilters(text="zanzibar")) == 1
+
+
+def test_figures_count_the_calls_whose_cost_is_unknown(place: TracePlace):
+    start = time.time() - 1
+    ask(place, "a", "b")
+    unpriced = {"model_provider": "openai", "model_name": "no-price"}
+    answer = AIMessage("d", usage_metadata=USAGE, response_metadata=unpriced)
+    with open_tracer(place) as tracer:
+        GenericFakeChatModel(messages=iter([answer])).invoke("c", {"callbacks": [tracer]})
+    (figure,) = TraceStore(place).figures(start, start + 60, 60)
+
+    assert (figure["calls"], figure["unpriced"]) == (2, 1)
+    assert figure["cost"] == pytest.approx(0.15)
 
 
 def test_figures_over_time(place: TracePlace):

@@ -16,7 +16,8 @@ SAMPLE = 1_000
 """Calls of one step whose times make its percentiles, at least: of more calls an even sample is taken."""
 SUMS = (
     "count(*), count(error_class), CAST(coalesce(sum(input_tokens), 0) AS BIGINT), "
-    "CAST(coalesce(sum(output_tokens), 0) AS BIGINT), sum(cost)"
+    "CAST(coalesce(sum(output_tokens), 0) AS BIGINT), sum(cost), "
+    "count(CASE WHEN input_tokens IS NOT NULL AND cost IS NULL THEN 1 END)"
 )
 
 
@@ -37,7 +38,7 @@ def _read_step(
     # By model and time, as the index is; grouping all steps in one statement would sort all calls.
     calls = f"FROM runs WHERE model IN ({marks(models)}) AND start_time >= ? AND start_time < ?"
     values = [*models, begin, end]
-    count, errors, input_tokens, output_tokens, cost = statements.execute(
+    count, errors, input_tokens, output_tokens, cost, unpriced = statements.execute(
         f"SELECT {SUMS} {calls}", values
     ).fetchone()
     rows = []
@@ -56,6 +57,7 @@ def _read_step(
         "input_tokens": input_tokens,
         "output_tokens": output_tokens,
         "cost": cost,
+        "unpriced": unpriced,
         "p50": percentile(times, 0.5),
         "p95": percentile(times, 0.95),
         "first_p50": percentile(first_times, 0.5),

@@ -204,7 +204,10 @@ class TraceStore:
     def figures(
         self, start: float, end: float, step: float, model: str | None = None
     ) -> list[dict[str, Any]]:
-        """Return model calls in steps of time: count, errors, tokens, cost, and latencies at 50 and 95 percent."""
+        """Return model calls in steps of time: count, errors, tokens, cost, and latencies at 50 and 95 percent.
+
+        `cost` is that of the calls whose price is known; `unpriced` counts the others.
+        """
         # Without calls there are no figures by model: zeros.
         models = [model] if model else self.values("model") or [""]
         return self._read(lambda statements: read_figures(statements, models, start, end, step))
