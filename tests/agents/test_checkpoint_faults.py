@@ -188,7 +188,7 @@ def test_FK01_a_full_disk_is_a_store_error_and_the_run_goes_on_when_there_is_roo
     saver = SqliteSaver(tmp_path / "agents.db")
 
     def fill():
-        (connection,) = saver._database._idle
+        ((_, connection),) = saver._database._pool._idle
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")
 
@@ -231,7 +231,7 @@ def postgres_saver(postgres_server):
 
 def test_FK01_a_full_disk_of_a_server_is_a_store_error(call, postgres_saver):
     """The server itself raises its error for a full disk, from a trigger."""
-    run = postgres_saver._server.run
+    run = postgres_saver._database._server.run
 
     def fill():
         run(

@@ -200,3 +200,37 @@ class LoopChannel:
                 return await self.get()
         except TimeoutError:
             return None
+
+
+class FairSlots:
+    """A number of slots that threads take and give back; whoever waits longest gets the next one."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._lock = threading.Lock()
+        self._waiters: deque[threading.Lock] = deque()
+
+    def take(self, seconds: float) -> bool:
+        """Take a slot; return False if none became free in time."""
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return True
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiters.append(turn)
+        if turn.acquire(timeout=max(0.0, seconds)):
+            return True
+        with self._lock:
+            if turn in self._waiters:
+                self._waiters.remove(turn)
+                return False
+        return True  # it was handed over in the moment of giving up
+
+    def give_back(self) -> None:
+        """Give a slot to the longest waiting thread, or put it back."""
+        with self._lock:
+            if self._waiters:
+                self._waiters.popleft().release()
+            else:
+                self._free += 1

@@ -1,18 +1,16 @@
-"""PostgreSQL connections (extra `postgres`, psycopg 3): per process, one thread at a time; errors are `StoreError`s.
+"""PostgreSQL connections (extra `postgres`, psycopg 3): a bounded pool per process; errors are `StoreError`s.
 
 A broken connection is dropped, and the work is repeated once on a new one, unless it had begun to commit.
 """
 
 from __future__ import annotations
 
-import os
-import weakref
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
 
-from foldline._io.locks import mutex
+from foldline._storage.pool import ConnectionPool
 from foldline.exceptions import MissingExtraError, StoreError
+from foldline.utils.data_places import is_url, place_name
 
 __all__ = ["PostgresConnection", "PostgresServer"]
 
@@ -20,12 +18,23 @@ PostgresConnection: TypeAlias = Any
 """A connection of psycopg, which is an extra and so has no type here."""
 
 T = TypeVar("T")
+POOL_SIZE: Final = 8
+PATIENCE: Final = 30.0
+"""Seconds to wait for a free connection."""
 
 
 class PostgresServer:
     """One database, by its connection string (`postgresql://user@host/name`)."""
 
-    def __init__(self, conninfo: str, schema: str) -> None:
+    def __init__(
+        self,
+        conninfo: str,
+        schema: str = "",
+        *,
+        pool_size: int = POOL_SIZE,
+        patience: float = PATIENCE,
+    ) -> None:
+        """Connect, with at most `pool_size` connections; run the statements of a schema."""
         try:
             import psycopg  # noqa: PLC0415  an extra
         except ImportError as error:
@@ -34,12 +43,12 @@ class PostgresServer:
             ) from error
         self._psycopg = psycopg
         self._conninfo = conninfo
-        self._lock = mutex()
-        self._pid = os.getpid()
-        self._idle: list[PostgresConnection] = []
-        weakref.finalize(self, _close_all, self._idle, self._pid)
-        self._schema = schema
-        self.run(lambda connection: connection.execute(self._schema))
+        self.where = place_name(conninfo) if is_url(conninfo) else "PostgreSQL"
+        """How errors name it, without a password."""
+        self._pool: ConnectionPool[PostgresConnection] = ConnectionPool(
+            "PostgreSQL", self._connect, size=pool_size, patience=patience
+        )
+        self.run(lambda connection: connection.execute(schema or "SELECT 1"))
 
     def run(self, work: Callable[[PostgresConnection], T], *, may_repeat: bool = True) -> T:
         """Do work in one transaction: all of it or nothing.
@@ -71,38 +80,36 @@ class PostgresServer:
 
     def _once(self, work: Callable[[PostgresConnection], T]) -> T:
         try:
-            with self._connection() as connection, connection.transaction():
+            with self._pool.connection() as connection, connection.transaction():
                 return work(connection)
         except self._psycopg.OperationalError:
             raise
         except (self._psycopg.Error, UnicodeEncodeError) as error:
             raise self._explained(error) from error
 
-    @contextmanager
-    def _connection(self) -> Generator[PostgresConnection, None, None]:
-        connection = self._take()
+    def pages(
+        self, statement: str, values: Sequence[Any], size: int
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Read the rows of a query page by page, by a cursor of the server."""
         try:
-            yield connection
-        except BaseException:
-            connection.close()
-            raise
-        with self._lock:
-            self._idle.append(connection)
+            with (
+                self._pool.connection() as connection,
+                connection.transaction(),
+                connection.cursor(name="foldline_pages") as cursor,
+            ):
+                cursor.execute(statement, values)
+                while page := cursor.fetchmany(size):
+                    yield page
+        except self._psycopg.Error as error:
+            raise self._explained(error) from error
 
-    def _take(self) -> PostgresConnection:
-        with self._lock:
-            if self._pid != os.getpid():
-                # A forked child must not use its parent's socket.
-                self._pid, self._idle = os.getpid(), []
-                weakref.finalize(self, _close_all, self._idle, self._pid)
-            if self._idle:
-                return self._idle.pop()
+    def _connect(self) -> PostgresConnection:
         return self._psycopg.connect(self._conninfo, autocommit=True, connect_timeout=10)
 
     def connect(self) -> PostgresConnection:
         """Open a connection for the caller alone: what belongs to a session, such as its locks, ends with it."""
         try:
-            return self._psycopg.connect(self._conninfo, autocommit=True, connect_timeout=10)
+            return self._connect()
         except self._psycopg.Error as error:
             raise self._explained(error) from error
 
@@ -112,12 +119,4 @@ class PostgresServer:
 
     def close(self) -> None:
         """Close the idle connections."""
-        with self._lock:
-            _close_all(self._idle, self._pid)
-
-
-def _close_all(connections: list[PostgresConnection], pid: int) -> None:
-    while connections:
-        connection = connections.pop()
-        if pid == os.getpid():
-            connection.close()
+        self._pool.close()

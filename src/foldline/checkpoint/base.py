@@ -9,18 +9,14 @@ never both continue the same step.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
 from typing import NamedTuple, Self
 
 from foldline.exceptions import StoreError
 from foldline.utils.short_repr import short_repr
 
 __all__ = [
-    "AsyncOpened",
     "BaseCheckpointSaver",
     "Entry",
-    "StoredSaver",
     "ThreadConflictError",
     "check_head",
 ]
@@ -70,39 +66,6 @@ class BaseCheckpointSaver(ABC):
 
     def setup(self) -> None:  # noqa: B027  tables are created when a saver is opened
         """Do nothing: LangGraph's savers create their tables here, ours when they are opened."""
-
-
-class StoredSaver(BaseCheckpointSaver):
-    """A saver in a file or a database, named by a connection string."""
-
-    @abstractmethod
-    def __init__(self, place: str) -> None: ...
-
-    @classmethod
-    @contextmanager
-    def from_conn_string(cls, conn_string: str) -> Generator[Self, None, None]:
-        """Open a saver for the duration of a block."""
-        saver = cls(conn_string)
-        try:
-            yield saver
-        finally:
-            saver.close()
-
-
-class AsyncOpened(StoredSaver):
-    """A saver whose `from_conn_string` is an async context, as in LangGraph's async savers."""
-
-    @classmethod
-    @asynccontextmanager
-    async def from_conn_string(  # type: ignore[override]
-        cls, conn_string: str
-    ) -> AsyncGenerator[Self, None]:
-        """Open a saver for the duration of an async block."""
-        saver = cls(conn_string)
-        try:
-            yield saver
-        finally:
-            saver.close()
 
 
 def check_head(thread_id: str, head: str | None, after: str | None) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from foldline._io import Channel, mutex
+from foldline._io.deadline import call_deadline
 from foldline.exceptions import BudgetExceeded, UsageError
 from foldline.messages.usage import UsageMetadata, add_usage
 
@@ -269,7 +270,8 @@ def usage_scope(limits: Limits | None = None, **kwargs: Any) -> Generator[UsageS
     scope = UsageScope(limits or Limits(**kwargs), SCOPE.get())
     token = SCOPE.set(scope)
     try:
-        yield scope
+        with call_deadline(scope.limits.timeout):
+            yield scope
     finally:
         SCOPE.reset(token)
 

@@ -1,0 +1,248 @@
+"""`SqliteDatabase`: the tables of one kind of store in a SQLite file.
+
+WAL, so that readers and one writer do not wait for each other; `synchronous=FULL`, so that what was acknowledged is on
+the disk; a bounded wait for other writers. Several kinds of store may share a file, and a program may keep tables of
+its own in it. Files are created for their owner alone.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from foldline._io.locks import mutex
+from foldline._storage.database import Row
+from foldline._storage.pool import ConnectionPool
+from foldline._storage.schema import (
+    CREATE_VERSIONS,
+    SET_VERSION,
+    Dialect,
+    LockNumber,
+    Schema,
+    newer_version,
+    read_version,
+    statements_of,
+)
+from foldline._storage.sqlite import MEMORY, create_privately
+from foldline.exceptions import StoreError
+
+__all__ = ["SqliteDatabase"]
+
+T = TypeVar("T")
+PATIENCE: Final = 10.0
+"""Seconds to wait for another writer, or for a connection, before giving up."""
+POOL_SIZE: Final = 8
+HAS_TABLE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+READ_VERSION: Final = "SELECT version FROM foldline_schema WHERE kind = ?"
+
+
+class SqliteConnection:
+    """Statements inside one transaction."""
+
+    dialect: Dialect = "sqlite"
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run a statement; return all its rows."""
+        rows: list[Row] = self._connection.execute(statement, values).fetchall()
+        return rows
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        """Run a statement; return its first row."""
+        row: Row | None = self._connection.execute(statement, values).fetchone()
+        return row
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; return how many rows it changed."""
+        return int(self._connection.execute(statement, values).rowcount)
+
+    def each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each of some rows of values."""
+        self._connection.executemany(statement, rows)
+
+    def lock(self, number: LockNumber, name: str) -> None:
+        """Do nothing: SQLite has one writer at a time."""
+
+
+class SqliteDatabase:
+    """The tables of one kind of store in a file."""
+
+    is_shared = False
+    dialect: Dialect = "sqlite"
+
+    def __init__(
+        self,
+        path: str | Path,
+        schema: Schema,
+        *,
+        is_durable: bool = True,
+        patience: float = PATIENCE,
+        pool_size: int = POOL_SIZE,
+    ) -> None:
+        self.where = str(path)
+        self._schema = schema
+        self._patience = patience
+        self._synchronous = "FULL" if is_durable else "NORMAL"
+        is_memory = self.where == MEMORY
+        self._pool: ConnectionPool[sqlite3.Connection] = ConnectionPool(
+            self.where,
+            self._open,
+            size=1 if is_memory else pool_size,
+            patience=patience,
+            idle_seconds=float("inf") if is_memory else 60.0,
+        )
+        self._memory = self._open() if is_memory else None
+        """The one connection of a database in memory: another one would be another database."""
+        self._memory_lock: AbstractContextManager[Any] = mutex()
+        self.read(lambda connection: connection.rows("SELECT 1"))
+
+    def read(self, work: Callable[[SqliteConnection], T]) -> T:
+        """Do work that changes nothing, on one snapshot."""
+        with self._connection() as connection:
+            return self._within(connection, "BEGIN", work)
+
+    def write(self, work: Callable[[SqliteConnection], T], *, may_repeat: bool = True) -> T:
+        """Do work in one transaction: all of it or nothing."""
+        with self._connection() as connection:
+            return self._within(connection, "BEGIN IMMEDIATE", work)
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Read all rows of one query, which is a snapshot by itself."""
+        with self._connection() as connection:
+            rows: list[Row] = connection.execute(statement, values).fetchall()
+            return rows
+
+    def pages(
+        self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
+    ) -> Iterator[list[Row]]:
+        """Read the rows of one query page by page, on one snapshot."""
+        with self._connection() as connection:
+            cursor = connection.execute(statement, values)
+            try:
+                while page := cursor.fetchmany(size):
+                    yield page
+            finally:
+                cursor.close()
+
+    def close(self) -> None:
+        """Close the idle connections; the next use opens new ones."""
+        self._pool.close()
+
+    def _within(
+        self, connection: sqlite3.Connection, begin: str, work: Callable[[SqliteConnection], T]
+    ) -> T:
+        connection.execute(begin)
+        try:
+            result = work(SqliteConnection(connection))
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:  # a full disk has rolled it back already
+                connection.execute("ROLLBACK")
+            raise
+        return result
+
+    @contextmanager
+    def _connection(self) -> Generator[sqlite3.Connection, None, None]:
+        """Yield a connection; errors of SQLite become `StoreError`, and other errors leave the connection usable."""
+        other_error: BaseException | None = None
+        lock = nullcontext() if self._memory is None else self._memory_lock
+        try:
+            with lock, self._borrowed() as connection:
+                try:
+                    yield connection
+                except sqlite3.Error:
+                    raise
+                except BaseException as error:  # noqa: BLE001  of the caller: the connection is sound
+                    other_error = error
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        if isinstance(other_error, UnicodeEncodeError):
+            raise StoreError(
+                f"{self.where}: half a character (a lone surrogate) in a name or text cannot be stored"
+            ) from other_error
+        if other_error is not None:
+            raise other_error
+
+    def _borrowed(self) -> AbstractContextManager[sqlite3.Connection]:
+        return self._pool.connection() if self._memory is None else nullcontext(self._memory)
+
+    # -- opening
+
+    def _open(self) -> sqlite3.Connection:
+        create_privately(self.where)
+        connection = sqlite3.connect(
+            self.where, timeout=self._patience, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            connection.execute("PRAGMA foreign_keys = ON")
+            self._upgrade(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _upgrade(self, connection: sqlite3.Connection) -> None:
+        schema = self._schema
+        if self._version(connection) == schema.version:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        version = self._version(connection)  # another process may have been first
+        if version > schema.version:
+            raise newer_version(self.where, schema, version)
+        connection.execute(CREATE_VERSIONS)
+        scripts = [schema.create]
+        if version:
+            scripts = [upgrade.sqlite for upgrade in schema.upgrades[version - 1 :]]
+        for script in scripts:
+            for statement in statements_of(script, "sqlite"):
+                connection.execute(statement)
+        connection.execute(SET_VERSION, (schema.kind, schema.version))
+        connection.execute("COMMIT")
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        if connection.execute(HAS_TABLE, ("foldline_schema",)).fetchone() is None:
+            return 0
+        rows = connection.execute(READ_VERSION, (self._schema.kind,)).fetchall()
+        return read_version(rows, self.where, self._schema.kind)
+
+    # -- errors
+
+    def _explained(self, error: sqlite3.Error) -> StoreError:
+        text = str(error)
+        if "no such table" in text or "no such column" in text:
+            return self._changed_by_another(text)
+        if "locked" in text or "busy" in text:
+            advice = f"another process held it for more than {self._patience:g} s: try again"
+        elif "full" in text:
+            advice = "the disk is full: free some space"
+        elif "readonly" in text or "unable to open" in text:
+            advice = "check that the folder exists and may be written"
+        elif "malformed" in text or "not a database" in text:
+            advice = "the file is damaged or no database: restore it or use another one"
+        else:
+            advice = "the operation was undone"
+        return StoreError(f"{self.where}: {text} ({advice})")
+
+    def _changed_by_another(self, text: str) -> StoreError:
+        """Return the error for a table that is not there: a newer foldline may have renamed it meanwhile."""
+        version = 0
+        try:
+            connection = sqlite3.connect(self.where, timeout=self._patience)
+            try:
+                version = self._version(connection)
+            finally:
+                connection.close()
+        except (sqlite3.Error, StoreError):
+            pass
+        if version > self._schema.version:
+            return newer_version(self.where, self._schema, version)
+        return StoreError(
+            f"{self.where}: {text}: tables of foldline were removed or changed; restore the file or use another one"
+        )

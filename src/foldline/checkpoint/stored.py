@@ -1,0 +1,127 @@
+"""`StoredSaver`: threads in a SQLite file or a PostgreSQL database, with one set of statements."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final, Self
+
+from foldline._storage.database import Connection
+from foldline._storage.open_database import open_database
+from foldline._storage.postgres import PostgresServer
+from foldline._storage.schema import LockNumber, Schema, Upgrade
+from foldline.checkpoint.base import BaseCheckpointSaver, Entry, check_head
+from foldline.exceptions import StoreError
+
+__all__ = ["AsyncOpened", "StoredSaver"]
+
+SCHEMA: Final = Schema(
+    kind="checkpoints",
+    tables=("foldline_checkpoints",),
+    create="""
+    CREATE TABLE foldline_checkpoints (
+        place {number},
+        thread TEXT NOT NULL,
+        namespace TEXT NOT NULL,
+        id TEXT NOT NULL,
+        parent TEXT,
+        body TEXT NOT NULL,
+        added_at {time} NOT NULL DEFAULT CURRENT_TIMESTAMP
+    );
+    CREATE INDEX foldline_checkpoints_by_thread ON foldline_checkpoints (thread, namespace, place)
+    """,
+    upgrades=(
+        Upgrade(
+            sqlite="""
+            ALTER TABLE checkpoints RENAME TO foldline_checkpoints;
+            DROP INDEX checkpoints_by_thread;
+            CREATE INDEX foldline_checkpoints_by_thread ON foldline_checkpoints (thread, namespace, place)
+            """
+        ),
+    ),
+    unversioned=2,
+)
+READ: Final = (
+    "SELECT id, parent, body FROM foldline_checkpoints WHERE thread = ? AND namespace = ? "
+    "ORDER BY place"
+)
+HEAD: Final = (
+    "SELECT id FROM foldline_checkpoints WHERE thread = ? AND namespace = ? "
+    "ORDER BY place DESC LIMIT 1"
+)
+WRITE: Final = (
+    "INSERT INTO foldline_checkpoints (thread, namespace, id, parent, body) VALUES (?, ?, ?, ?, ?)"
+)
+
+
+class StoredSaver(BaseCheckpointSaver):
+    """A saver in a file or a database, named by a path or a connection string."""
+
+    def __init__(self, place: str | Path | PostgresServer) -> None:
+        """Open the place; the table is created if it does not exist."""
+        self._database = open_database(place, SCHEMA)
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(cls, conn_string: str) -> Generator[Self, None, None]:
+        """Open a saver for the duration of a block."""
+        saver = cls(conn_string)
+        try:
+            yield saver
+        finally:
+            saver.close()
+
+    def read(self, thread_id: str, namespace: str) -> list[Entry]:
+        """Return all entries of one namespace of a thread, the oldest first."""
+        rows = self._database.rows(READ, (thread_id, namespace))
+        entries = [Entry(*row) for row in rows]
+        for entry in entries:
+            if not isinstance(entry.body, str):
+                raise StoreError(
+                    f"{self._database.where}: entry {entry.id!r:.80} of thread {thread_id!r:.80} is damaged: its body "
+                    f"is {type(entry.body).__name__}, not text. Restore it from a backup, or delete the thread"
+                )
+        return entries
+
+    def append(
+        self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None
+    ) -> None:
+        """Write entries in one transaction."""
+
+        def work(connection: Connection) -> None:
+            # One writer at a time per thread: reading the last entry and writing the next one is atomic.
+            connection.lock(LockNumber.THREAD, thread_id)
+            head = connection.row(HEAD, (thread_id, namespace))
+            if head is not None and entries and head[0] == entries[-1].id:
+                return  # the connection broke after the commit and this is the second try
+            check_head(thread_id, head[0] if head else None, after)
+            rows = [(thread_id, namespace, entry.id, entry.parent, entry.body) for entry in entries]
+            connection.each(WRITE, rows)
+
+        self._database.write(work)
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete a thread."""
+        statement = "DELETE FROM foldline_checkpoints WHERE thread = ?"
+        self._database.write(lambda connection: connection.run(statement, (thread_id,)))
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._database.close()
+
+
+class AsyncOpened(StoredSaver):
+    """A saver whose `from_conn_string` is an async context, as in LangGraph's async savers."""
+
+    @classmethod
+    @asynccontextmanager
+    async def from_conn_string(  # type: ignore[override]
+        cls, conn_string: str
+    ) -> AsyncGenerator[Self, None]:
+        """Open a saver for the duration of an async block."""
+        saver = cls(conn_string)
+        try:
+            yield saver
+        finally:
+            saver.close()
