@@ -97,8 +97,8 @@ def forget(
 
     This covers the traces, the conversations of `foldline chat` (or the `histories` that you pass), and the stores of
     `checkpoints` and of `foldline serve`'s run log that you pass: SQLite files, or PostgreSQL by URL. The threads of a
-    user, and the runs of the server for them, are those in the traces. With `trace`, conversations and checkpoints stay:
-    they belong to the thread.
+    user, and the runs of the server for them, are those in the traces. With `trace`, conversations and checkpoints
+    stay: they belong to the thread.
     """
     from foldline._storage import forget as stores  # noqa: PLC0415  needed once a year
 
