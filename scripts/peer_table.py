@@ -26,7 +26,9 @@ REASONS = {
     r"fake_chat_model_stream": "pieces without content are joined into one",
     r"block_translators": "citations keep their type, files their `file_id`",
     r"test_ai.*content_blocks": "a copy is given, and every block of a stream keeps its place",
-    r"test_serializable|ser_non_serializable": "a mark of what cannot be written has no `repr`: it may hold secrets",
+    r"test_serializable|ser_non_serializable": (
+        "a mark of what cannot be written names the class, without the object's `repr`: it may hold secrets"
+    ),
     r"max_tokens_error|unknown_tool": "arguments that do not fit raise `OutputParserException`",
     r"test_bad_parent_ids": "all events are reported where LangChain's handler fails",
     r"test_runnable_each|passthrough_nested|test_runnable_gen_async": "works here",

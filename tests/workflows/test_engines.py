@@ -318,7 +318,7 @@ def test_a_durable_flow_is_not_streamed_outside_its_engine(call):
     calls = []
     flow = workflow(durability=Memory(), name="flow")(lambda item: calls.append(item) or item)
 
-    with pytest.raises(UsageError, match="flow runs in Memory.*cannot be streamed"):
+    with pytest.raises(UsageError, match=r"flow runs in Memory.*cannot be streamed"):
         call.stream(flow, 1)
 
     assert calls == []
