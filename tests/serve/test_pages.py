@@ -65,3 +65,17 @@ def test_the_tables_and_stream_modes_on_the_pages_are_those_of_the_server():
         "serve-deployment.md"
     )
     assert f"Stream modes: {', '.join(MODES)}." in page("serve-langgraph.md")
+
+
+def test_the_unit_for_systemd_writes_only_where_it_may():
+    unit = (DOCS / "serve-deployment.md").read_text(encoding="utf-8").partition("```ini")[2]
+    values = dict(
+        line.split("=", 1) for line in unit.partition("```")[0].splitlines() if "=" in line
+    )
+    folder = Path(values["ReadWritePaths"])
+
+    assert values["ProtectSystem"] == "strict"  # the home of the user cannot be written
+    assert Path(values["WorkingDirectory"]).is_relative_to(folder)
+    name, _, data = values["Environment"].partition("=")
+    assert name == "FOLDLINE_DATA_DIR"  # for traces, and for a log that is not configured
+    assert Path(data).is_relative_to(folder)
