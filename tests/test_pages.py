@@ -62,3 +62,22 @@ def test_every_environment_variable_of_the_program_is_on_a_page():
     elsewhere = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
     tests = {name for text in elsewhere for name in VARIABLE.findall(text)}
     assert pages - program - tests == set()
+
+
+def test_the_numbers_of_the_page_on_migrating_add_up():
+    text = (ROOT / "docs" / "migrating-from-langchain.md").read_text(encoding="utf-8")
+    table = text.partition("<!-- peer tests -->")[2]
+    counts = re.search(r"(\d+) of (\d+) pass.*?(?:and (\d+) that|:)", table)
+    assert counts is not None
+    passed, total, uncounted = (int(number or 0) for number in counts.groups())
+    assert sum(map(int, re.findall(r"^\| (\d+) \|", table, re.M))) == total - passed + uncounted
+
+    rate = " ".join(text.partition("<!-- program rate -->")[2].partition("<!--")[0].split())
+    numbers = re.search(
+        r"(\d+) run on LangChain.* (\d+) of them run \((\d+) %\) and (\d+) print the same \((\d+) %",
+        rate,
+    )
+    assert numbers is not None
+    control, run, run_share, same, same_share = map(int, numbers.groups())
+    assert (run_share, same_share) == (100 * run // control, 100 * same // control)
+    assert f"of the {control - run} others" in rate
