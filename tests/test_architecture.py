@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import json
 import subprocess
 import sys
@@ -26,6 +27,14 @@ MAY_WAIT = (
     "providers/local/_chunk_stream.py",
 )
 """Paths in src/foldline that may import modules which wait: the transports, one of them to a server in this process."""
+
+BUILT_IN_ERRORS = {
+    name
+    for name, value in vars(builtins).items()
+    if isinstance(value, type)
+    and issubclass(value, BaseException)
+    and not issubclass(value, Warning)
+}
 
 LONGEST_FILE = 600
 LONG_FOR_A_REASON: dict[str, str] = {
@@ -155,6 +164,33 @@ def test_only_io_may_wait():
     assert {path: modules for path, modules in waiting.items() if modules} == {}, (
         "wait through `io` (docs/house-style.md)"
     )
+
+
+CAUGHT_INSIDE = {
+    "_io/waiting.py": "OutOfTime",
+    "graph/task_run.py": "ParentCommand",
+    "output_parsers/_xml_stream.py": "XmlError",
+    "serve/errors.py": "ServeError",  # becomes an HTTP answer
+    "transports/_http1.py": "BadHttp HeadTooLarge CutShort",
+    "transports/_wait.py": "Expired",
+    "utils/_json_strict.py": "_Refused",
+    "utils/_schema_validate.py": "_TooLong",
+    "workflows/interrupts.py": "FlowInterrupt",
+}
+"""Exceptions that no program gets: their own part catches them."""
+
+
+def test_every_error_that_a_program_gets_is_in_the_tree_of_exceptions():
+    outside = {}
+    for path in SOURCES:
+        classes = [node for node in ast.walk(parse_file(path)) if isinstance(node, ast.ClassDef)]
+        bases = {node.name: {ast.unparse(base) for base in node.bases} for node in classes}
+        names = {name for name, parents in bases.items() if parents and parents <= BUILT_IN_ERRORS}
+        expected = set(CAUGHT_INSIDE.get(path.relative_to(PACKAGE).as_posix(), "").split())
+        if path != PACKAGE / "exceptions.py" and names != expected:
+            outside[short(path)] = names
+
+    assert outside == {}, "derive from a class of foldline.exceptions (docs/house-style.md)"
 
 
 def test_a_file_opens_with_what_it_is():

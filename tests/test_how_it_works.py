@@ -3,6 +3,7 @@
 import gc
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -72,6 +73,34 @@ def files_entered(function: Callable[[], object]) -> list[str]:
         sys.setprofile(None)
         gc.enable()
     return list(files)
+
+
+@pytest.mark.parametrize(
+    "heading", ["The path of one `invoke`", "The path of an agent's turn"], ids=["invoke", "turn"]
+)
+def test_every_file_named_on_a_path_exists(heading: str):
+    folders: list[Path] = [
+        Path(HOME),
+        *(folder for folder in Path(HOME).iterdir() if folder.is_dir()),
+    ]
+    for step in files_named(heading):
+        absent = [file for file in step if not any((folder / file).exists() for folder in folders)]
+        assert absent == [], step
+
+
+def test_a_plain_call_imports_nothing(server: str):
+    program = f"""
+import asyncio, sys
+from foldline.providers.openai import ChatOpenAI
+model = ChatOpenAI(model="gpt-5-mini", api_key="k", base_url={server!r})
+modules = set(sys.modules)
+model.invoke("hi")
+asyncio.run(model.ainvoke("hi"))
+print(sorted(name for name in set(sys.modules) - modules if name.startswith("foldline")))
+"""
+    output = subprocess.run([sys.executable, "-Ic", program], capture_output=True, check=True)
+
+    assert output.stdout.strip() == b"[]"
 
 
 def test_the_path_of_an_invoke_is_the_one_that_a_call_takes(server: str):

@@ -100,7 +100,8 @@ def forget(
 
     This covers the traces, the conversations of `foldline chat` (or the `histories` that you pass), and the stores of
     `checkpoints` and of `foldline serve`'s run log that you pass: SQLite files, or PostgreSQL by URL. The threads of a
-    user, and the runs of the server for them, are those in the traces.
+    user, and the runs of the server for them, are those in the traces. With `trace`, conversations and checkpoints
+    stay: they belong to the thread.
     """
     from foldline._storage import forget as stores  # noqa: PLC0415  needed once a year
 
@@ -110,17 +111,18 @@ def forget(
     store = TraceStore(traces_place(traces))
     counts = {"traces": 0, "histories": 0, "checkpoints": 0, "run_logs": 0}
     names = {name for name in (thread, user) if name is not None}
-    served_runs = set[str]()
+    served_runs, checkpoint_threads = set[str](), set[str]()
     if store.exists():
         related_names = store.names_of(trace=trace, thread=thread, user=user)
         names |= related_names.threads | related_names.sessions if user else set()
         served_runs = related_names.served_runs
+        checkpoint_threads = related_names.checkpoints if trace is None else set()
         counts["traces"] = store.delete(trace=trace, thread=thread, user=user)
         store.close()
     for place in [sessions_file()] if histories is None else histories:
         counts["histories"] += stores.delete_messages(place, names)
     for place in checkpoints:
-        counts["checkpoints"] += stores.delete_checkpoints(place, names)
+        counts["checkpoints"] += stores.delete_checkpoints(place, names | checkpoint_threads)
     for place in run_logs:
         counts["run_logs"] += stores.delete_served_runs(place, served_runs, names)
     return counts

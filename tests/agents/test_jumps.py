@@ -27,6 +27,18 @@ def agent_with(*middleware, tools=()):
     return create_agent(model, list(tools), middleware=list(middleware))
 
 
+@pytest.mark.parametrize("hook", [before_model, before_agent])
+def test_AH8_a_jump_to_tools_needs_an_answer_that_calls_one(call, hook):
+    @hook(can_jump_to=["tools"])
+    def skip(state, runtime):
+        return {"jump_to": "tools"}
+
+    with pytest.raises(
+        UsageError, match=r'jumps to "tools", but the conversation has no AIMessage'
+    ):
+        call.invoke(agent_with(skip, tools=[add]), "Hi")
+
+
 def test_AH8_a_hook_that_always_jumps_ends_at_the_recursion_limit(call):
     calls = []
 

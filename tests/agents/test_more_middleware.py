@@ -9,7 +9,9 @@ from foldline.agents.middleware import (
     AgentMiddleware,
     LLMToolEmulator,
     LLMToolSelectorMiddleware,
+    ModelFallbackMiddleware,
     ModelRequest,
+    SummarizationMiddleware,
     TodoListMiddleware,
     ToolErrorMiddleware,
     wrap_model_call,
@@ -144,3 +146,39 @@ def test_a_middleware_class_takes_types_in_brackets():
         pass
 
     assert Mine().name == "Mine"
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda model: model.bind(stop=["x"]), lambda model: model.with_retry(), lambda model: model.with_config(tags=["a"]),
+    lambda model: model.with_fallbacks([model]),
+])  # fmt: skip
+def test_middleware_takes_a_runnable_around_a_model(call, wrap):
+    failing = ScriptedChatModel(script=[ValueError("down")] * 3)
+    fallback = ModelFallbackMiddleware(wrap(scripted("from the fallback")))
+    summary = SummarizationMiddleware(
+        wrap(scripted("a summary")), trigger=("messages", 3), keep=("messages", 1)
+    )
+    agent = create_agent(failing, [], middleware=[summary, fallback])
+
+    state = call.invoke(agent, {"messages": [("user", "a"), ("ai", "b"), ("user", "c")]})
+
+    assert state["messages"][0].text.endswith("a summary")
+    assert state["messages"][-1].text == "from the fallback"
+
+
+def test_a_runnable_around_a_model_plays_tools(call):
+    model = scripted([Call("add", {"a": 2, "b": 3})], "done")
+    agent = create_agent(
+        model, [add], middleware=[LLMToolEmulator(model=scripted("7").with_retry())]
+    )
+
+    assert call.invoke(agent, {"messages": "2+3?"})["messages"][2].text == "7"
+
+
+def test_a_runnable_around_a_model_chooses_tools(call):
+    chooser = scripted('{"tools": ["add"]}').with_config(tags=["chooser"])
+    agent = create_agent(
+        scripted("done"), [add, fail], middleware=[LLMToolSelectorMiddleware(model=chooser)]
+    )
+
+    assert call.invoke(agent, {"messages": "2+3?"})["messages"][-1].text == "done"

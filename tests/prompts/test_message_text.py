@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import pytest
 
+from foldline.exceptions import SecurityError
 from foldline.language_models.fake_chat_models import FakeMessagesListChatModel
 from foldline.messages import AIMessage, AIMessageChunk, HumanMessage
 from foldline.prompt_values import ChatPromptValue, StringPromptValue
@@ -113,3 +115,24 @@ def test_values_without_messages_are_not_copied() -> None:
 
     assert fill("{text:ab}", text=Shown()) == "<ab>"
     assert fill("{text}", text=[1, {"a": (2,)}]) == "[1, {'a': (2,)}]"
+
+
+@pytest.mark.parametrize("template", [
+    "{{ a.content }}", "{{ a['type'] }}", "{% for m in b %}{{ m.content }}{% endfor %}", "{{ b.content }}",
+])  # fmt: skip
+def test_a_part_of_a_message_in_jinja_is_an_error_and_not_empty_text(template: str) -> None:
+    prompt = PromptTemplate.from_template(template, template_format="jinja2")
+
+    with pytest.raises(SecurityError, match="reads the text of a message, not its"):
+        prompt.format(a=AIMessage("hello"), b=[AIMessage("hello")])
+
+
+class Messages(list[Any]):
+    """A list of a program's own."""
+
+
+@pytest.mark.parametrize("kind", [Messages, deque, tuple])
+def test_every_sequence_of_messages_is_its_transcript(kind: Any) -> None:
+    prompt = PromptTemplate.from_template("{a}")
+
+    assert prompt.format(a=kind([HumanMessage("hi"), AIMessage("hello")])) == "Human: hi\nAI: hello"

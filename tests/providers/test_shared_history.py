@@ -57,6 +57,27 @@ def test_F_U09_one_of_two_results_is_not_enough(wire: str) -> None:
         MODELS[wire].explain([QUESTION, both, RESULT, HumanMessage("And?")])
 
 
+@pytest.mark.parametrize("block", [
+    {"type": "tool_use", "id": "c1", "name": "look", "input": {}},
+    {"type": "tool_call", "id": "c1", "name": "look", "args": {}},
+])  # fmt: skip
+@every_wire
+def test_F_U09_a_call_in_the_content_needs_its_result_too(wire: str, block: Any) -> None:
+    history = [QUESTION, {"role": "assistant", "content": [block]}]
+
+    with pytest.raises(UsageError, match=r"messages\[1\] calls the tool 'look' \(call 'c1'\)"):
+        MODELS[wire].explain([*history, HumanMessage("And?")])
+    assert MODELS[wire].explain([*history, RESULT]).body
+
+
+@every_wire
+def test_F_U09_a_call_without_an_id_is_refused(wire: str) -> None:
+    nameless = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": None}])
+
+    with pytest.raises(UsageError, match=r"messages\[1\] calls the tool 'look' without an id"):
+        MODELS[wire].explain([QUESTION, nameless, HumanMessage("And?")])
+
+
 @every_wire
 def test_F_U09_a_call_with_its_result_is_sent(wire: str) -> None:
     explained = MODELS[wire].explain([QUESTION, CALL, RESULT, HumanMessage("And?")])

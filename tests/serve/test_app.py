@@ -49,7 +49,7 @@ def test_a_function_is_an_app_too() -> None:
 
 
 def test_what_is_no_app_is_refused() -> None:
-    with pytest.raises(UsageError, match="serve a chat model"):
+    with pytest.raises(UsageError, match="apps are chat models"):
         create_app({"x": 3})
     with pytest.raises(UsageError, match="nothing to serve"):
         create_app({})

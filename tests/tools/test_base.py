@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
 
 from foldline.exceptions import BlockingCallError, UsageError
 from foldline.messages import ToolMessage
@@ -466,3 +466,22 @@ def test_a_toolkit_gives_tools():
     assert Kit().get_tools() == [add]
     with pytest.raises(TypeError):
         BaseToolkit()
+
+
+class KeyTool(BaseTool):
+    name: str = "search"
+    description: str = "Search."
+    key: str = Field(default="", validation_alias=AliasChoices("api_key", AliasPath("keys", "api")))
+
+    def _run(self, text: str) -> str:
+        return text
+
+
+@pytest.mark.parametrize("options", [{"api_key": "k"}, {"keys": {"api": "k"}}])
+def test_a_tool_takes_every_alias_of_its_fields(options):
+    assert KeyTool(**options).key == "k"
+
+
+def test_a_tool_with_aliases_still_refuses_unknown_options():
+    with pytest.raises(ValueError, match=r"KeyTool has no option 'api_kay' \(did you mean"):
+        KeyTool(api_kay="k")

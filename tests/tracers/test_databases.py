@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from foldline import tracing
+from foldline.agents import create_agent
 from foldline.chat_history import PostgresChatMessageHistory, SQLiteChatMessageHistory
 from foldline.checkpoint import PostgresSaver, SqliteSaver
 from foldline.checkpoint.base import Entry
@@ -20,6 +23,7 @@ from foldline.runnables import RunnableLambda
 from foldline.serve import create_app
 from foldline.serve.log.records import ThreadInfo
 from foldline.serve.log.run_log import RunLog
+from foldline.testing import ScriptedChatModel
 from foldline.tracers import TraceStore
 from foldline.tracers._open import open_tracer
 from foldline.tracers.export import all_runs
@@ -252,3 +256,29 @@ def test_a_served_run_is_forgotten_with_its_trace(
     }
     assert [thread.id for thread in runs.threads("")] == ["of-bob"]
     runs.close()
+
+
+@pytest.mark.parametrize("owner", [{"user": "ada"}, {"thread": "trip"}], ids=["user", "thread"])
+def test_a_conversation_on_a_server_with_keys_is_forgotten_in_its_checkpoints(
+    owner: Any, place: TracePlace, tmp_path: Path
+):
+    log, threads = str(tmp_path / "serve.db"), tmp_path / "agents.db"
+    model = ScriptedChatModel(script=["Hello."], is_cyclic=True)
+    agent = create_agent(model, [], checkpointer=SqliteSaver(threads), name="agent")
+    app = create_app({"agent": agent}, log=log, traces=str(place))
+    key, _ = app.server.keys.add("web")
+    headers = {"authorization": f"Bearer {key}"}
+    with TestClient(app, base_url="http://127.0.0.1", headers=headers) as client:
+        for user, thread in (("ada", "trip"), ("bob", "work")):
+            config = {"metadata": {"user_id": user}}
+            body = {"input": "a secret", "config": config, "thread_id": thread, "wait": True}
+            assert client.post("/runs", json=body).json()["status"] == "success"
+
+    counts = tracing.forget(
+        **owner, traces=place, histories=(), checkpoints=[threads], run_logs=[log]
+    )
+
+    assert counts["checkpoints"] > 0
+    with closing(sqlite3.connect(threads)) as connection:
+        rows = connection.execute("SELECT DISTINCT thread FROM checkpoints").fetchall()
+    assert [row[0].partition(":")[2] for row in rows] == ["work"]

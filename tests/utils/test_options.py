@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
@@ -40,6 +42,21 @@ def test_a_value_of_the_type_fits(value, annotation):
 )  # fmt: skip
 def test_a_value_of_another_type_does_not_fit(value, annotation):
     assert not fits(value, annotation)
+
+
+class Whole:
+    """A number like those of NumPy, which are registered and do not inherit."""
+
+
+numbers.Integral.register(Whole)
+
+
+@pytest.mark.parametrize(
+    ("value", "annotation", "result"),
+    [(Whole(), int, True), (Whole(), float, True), (Fraction(1, 2), float, True), (Fraction(1, 2), int, False)],
+)  # fmt: skip
+def test_numbers_of_other_libraries_fit(value, annotation, result):
+    assert fits(value, annotation) is result
 
 
 @check_options(at_least={"size": 1}, advice={"width": "it is named size"})

@@ -312,3 +312,14 @@ def test_a_durable_run_is_not_streamed():
     with pytest.raises(UsageError, match="cannot be streamed"):
         list(agent.stream({"messages": "hi"}))
     assert agent.invoke({"messages": "hi"})["messages"][-1].text == "x"
+
+
+def test_a_durable_flow_is_not_streamed_outside_its_engine(call):
+    calls = []
+    flow = workflow(durability=Memory(), name="flow")(lambda item: calls.append(item) or item)
+
+    with pytest.raises(UsageError, match=r"flow runs in Memory.*cannot be streamed"):
+        call.stream(flow, 1)
+
+    assert calls == []
+    assert call.invoke(flow, 2) == 2

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import get_args
+
 import pytest
 
 from foldline.agents import create_agent
 from foldline.checkpoint import InMemorySaver
 from foldline.testing import FakeChatModel, ScriptedChatModel
 from foldline.workflows import interrupt, step, workflow
+from foldline.workflows.views import StreamMode
 
 ONE = {"configurable": {"thread_id": "1"}}
 
@@ -113,3 +118,12 @@ def test_a_question_and_a_failure_are_told_in_every_mode(call):
     assert [repr(task.get("error")) for task in tasks if "result" in task] == [
         "ValueError('no')"
     ] * 2
+
+
+def test_the_page_of_flows_names_every_stream_mode():
+    text = " ".join((Path(__file__).parents[2] / "docs" / "flows.md").read_text("utf-8").split())
+    sentence = text.partition("`stream_mode` is one of these")[2].partition("## ")[0]
+
+    modes = re.findall(r"`([a-z]+)`(?: \(|, |\.)", sentence)
+
+    assert set(modes) - {"write"} == set(get_args(StreamMode))

@@ -29,7 +29,7 @@ from foldline.runnables.graph import Graph
 from foldline.runnables.schema import StreamEvent
 from foldline.tools.base import BaseTool
 from foldline.tools.structured import StructuredTool
-from foldline.workflows.durability import ENGINE, check_call_option
+from foldline.workflows.durability import ENGINE, check_call_option, refuse_stream
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import chain_of
 from foldline.workflows.log import Log, thread_of
@@ -130,11 +130,8 @@ class Agent(LoopRunnable[Any, StateT]):
         return self.setup.codec.encode(state)
 
     def _loop(self, run: Run, wants: frozenset[str]) -> Loop:
-        if wants and self.setup.durability is not None and ENGINE.get() is None:
-            raise UsageError(
-                f"{self.setup.name} runs in {type(self.setup.durability).__name__}: a run that may continue in another "
-                "process cannot be streamed from here. Use invoke"
-            )
+        if wants and ENGINE.get() is None:
+            refuse_stream(self.setup.name, self.setup.durability)
         return Loop(self.setup, run, wants=wants, outer=current_parent.get())
 
     def run_events(

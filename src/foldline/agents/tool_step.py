@@ -24,7 +24,7 @@ from foldline.agents.tool_calls import (
     unanswered,
 )
 from foldline.agents.tool_runner import ToolRunner
-from foldline.exceptions import BudgetExceeded, ToolException
+from foldline.exceptions import BudgetExceeded, ToolException, UsageError
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.tool import ToolCall
 from foldline.workflows.durability import ENGINE
@@ -58,7 +58,14 @@ class ToolStep:
         """Run the calls that have no result yet; yield the events."""
         context = self.context
         messages = context.thread.values["messages"]
-        answer = next(message for message in reversed(messages) if isinstance(message, AIMessage))
+        answer = next(
+            (message for message in reversed(messages) if isinstance(message, AIMessage)), None
+        )
+        if answer is None:
+            raise UsageError(
+                'a hook jumps to "tools", but the conversation has no AIMessage whose tools could run: add one with '
+                'tool_calls to the hook\'s update, or jump to "model"'
+            )
         calls = unanswered(messages)
         events = context.output.run_body(
             lambda: self._run_all(calls, answer, run), is_live=bool(context.wants)

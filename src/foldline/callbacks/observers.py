@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-__all__ = ["RunObserver"]
+__all__ = ["PAUSE", "RunObserver"]
+
+PAUSE = "pause"
+"""The event of a graph that stopped before a node (`interrupt_before`) and waits to be continued."""
 
 
 class RunObserver:

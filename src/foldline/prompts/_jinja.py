@@ -26,7 +26,7 @@ from foldline.utils.formatting import TemplateError
 
 __all__ = ["compile_jinja"]
 
-READABLE_TYPES = (dict, list, tuple, str, MessageText, Transcript)
+READABLE_TYPES = (dict, list, tuple, str)
 Fill = Callable[[Mapping[str, object]], str]
 
 
@@ -71,6 +71,23 @@ def _jinja2(part: str) -> ModuleType:
         ) from error
 
 
+def _refusal(obj: object, argument: object) -> str | None:
+    """Return why a template may not read an item of a value; None where it may."""
+    if isinstance(obj, MessageText | Transcript):
+        if not isinstance(argument, str):
+            return None
+        return (
+            f"a jinja2 template reads the text of a message, not its {argument!r}: write the message itself "
+            "({{ message }}), or pass the value that you need"
+        )
+    if type(obj) in READABLE_TYPES:
+        return None
+    return (
+        f"a jinja2 template may read plain dicts and lists, not {argument!r} of "
+        f"{type(obj).__name__}: pass the value itself"
+    )
+
+
 @cache
 def _environment() -> Any:  # noqa: ANN401  an environment of jinja2, an extra
     sandbox, runtime = _jinja2(".sandbox"), _jinja2(".runtime")
@@ -88,11 +105,8 @@ def _environment() -> Any:  # noqa: ANN401  an environment of jinja2, an extra
         def getitem(self, obj: object, argument: object) -> object:
             if isinstance(obj, loop) and isinstance(argument, str) and argument[:1] != "_":
                 return getattr(obj, argument, self.undefined(name=argument))
-            if type(obj) not in READABLE_TYPES:
-                raise JinjaSecurityError(
-                    f"a jinja2 template may read plain dicts and lists, not {argument!r} of "
-                    f"{type(obj).__name__}: pass the value itself"
-                )
+            if reason := _refusal(obj, argument):
+                raise JinjaSecurityError(reason)
             try:
                 return obj[argument]  # type: ignore[index]
             except (KeyError, IndexError, TypeError):

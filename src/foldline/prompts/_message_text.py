@@ -6,7 +6,7 @@ metadata there too. `{text!r}` still asks for the repr.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from foldline.messages import BaseMessage, get_buffer_string
@@ -68,9 +68,13 @@ def _converted(value: Any, depth: int) -> Any:  # noqa: ANN401  any value of a t
         return _text(value)
     if not depth:
         return value
+    if (
+        isinstance(value, Sequence)
+        and value
+        and all(isinstance(item, BaseMessage) for item in value)
+    ):
+        return Transcript(list(value))
     if type(value) in (list, tuple):
-        if value and all(isinstance(item, BaseMessage) for item in value):
-            return Transcript(list(value))
         items = [_nested(item, depth - 1) for item in value]
         is_same = all(new is old for new, old in zip(items, value, strict=True))
         return value if is_same else type(value)(items)

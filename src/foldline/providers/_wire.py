@@ -342,6 +342,8 @@ def plain_id(id: str, refused: re.Pattern[str], max_length: int = 64) -> str:
 # -- what a history must fulfil before it is sent
 
 CALLS: Final = ("tool_call", "invalid_tool_call")
+CALL_TYPES: Final = ("tool_call", "tool_use", "function_call")
+"""Types of blocks that are calls, in the formats of providers."""
 RESULT_KEYS: Final = ("tool_use_id", "toolUseId", "tool_call_id", "call_id")
 """The id of the call, in a result that is a block in a provider's own format."""
 TYPES_WITHOUT_CALLS: Final = frozenset({HumanMessage, SystemMessage})
@@ -362,10 +364,10 @@ def check_messages(messages: list[BaseMessage]) -> None:
         if type(message) in TYPES_WITHOUT_CALLS:
             continue
         if isinstance(message, AIMessage):
-            for call in message.tool_calls:
-                if id := call.get("id"):
-                    call_ids.add(str(id))
-                    unanswered[str(id)] = (place, call["name"])
+            for call in message.tool_calls or _calls_of_content(message):
+                id = str(call.get("id") or "")
+                unanswered[id] = (place, call["name"])
+                call_ids |= {id} if id else set()
             call_ids |= {str(call["id"]) for call in message.invalid_tool_calls if call.get("id")}
         elif isinstance(message, ToolMessage):
             unanswered.pop(message.tool_call_id, None)
@@ -400,6 +402,11 @@ def _check_answered(messages: list[BaseMessage], unanswered: dict[str, tuple[int
     if not missing:
         return
     id, (place, name) = next(iter(missing.items()))
+    if not id:
+        raise UsageError(
+            f"messages[{place}] calls the tool {name!r} without an id, so that no result can belong to it: give the "
+            "call an id, and add ToolMessage(..., tool_call_id=<that id>) after it"
+        )
     others = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
     raise UsageError(
         f"messages[{place}] calls the tool {name!r} (call {id!r}){others}, but no message after it has the result: "
@@ -410,12 +417,23 @@ def _check_answered(messages: list[BaseMessage], unanswered: dict[str, tuple[int
 def _results_in_blocks(messages: list[BaseMessage]) -> Iterator[str]:
     """Yield the ids of results that messages have in their content, in a provider's own format."""
     for message in messages:
-        yield str(message.additional_kwargs.get("tool_call_id") or "")
+        if id := message.additional_kwargs.get("tool_call_id"):
+            yield str(id)
         for block in message.content if isinstance(message.content, list) else ():
             if isinstance(block, dict):
                 inner = block.get("toolResult")
                 fields = {**block, **inner} if isinstance(inner, dict) else block
                 yield from (str(fields[key]) for key in RESULT_KEYS if fields.get(key))
+
+
+def _calls_of_content(message: AIMessage) -> list[Any]:
+    """Return the calls that a message has only in its content, where they are known as calls and sent."""
+    if isinstance(message.content, str) or not any(
+        isinstance(block, dict) and (block.get("type") in CALL_TYPES or "toolUse" in block)
+        for block in message.content
+    ):
+        return []
+    return [block for block in finished_blocks(message) if block["type"] == "tool_call"]
 
 
 def _calls_in_blocks(messages: list[BaseMessage]) -> set[str]:

@@ -69,6 +69,10 @@ STATUSES: Final[dict[ErrorKind, int]] = {
     "unavailable": 503,
 }
 
+PROVIDER_FAULTS: Final[frozenset[ErrorKind]] = frozenset(
+    {"rate_limit", "overloaded", "timeout", "upstream"}
+)
+"""Kinds of errors of a run that its provider caused; the operator of the server reads about them in its log."""
 LONGEST_MESSAGE: Final = 600
 SECRETS: Final = re.compile(
     r"(?i)\b(?:sk|pk|rk|fl|gsk|xai|key|api|tok|ghp|hf|AIza|AKIA)[-_][A-Za-z0-9_\-*]{6,}|"

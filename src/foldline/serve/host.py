@@ -16,7 +16,7 @@ from foldline.callbacks.base import BaseCallbackHandler
 from foldline.language_models.policies.usage_scope import Limits, UsageScope, usage_scope
 from foldline.prices import cost_of, find_prices
 from foldline.serve.apps import RunRequest, ServedApp
-from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.errors import PROVIDER_FAULTS, ServeError, failure_of, mask_secrets
 from foldline.serve.estimate import Estimate
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller
@@ -37,6 +37,8 @@ T = TypeVar("T")
 PING: Final = 15.0
 BEAT: Final = 0.5
 """Seconds between two reads of the stop requests that came through other workers."""
+PRUNE_SECONDS: Final = 3600.0
+"""Seconds between two deletions of old runs."""
 POLL: Final = 0.05
 """Seconds between two reads of a run of another worker."""
 
@@ -81,8 +83,7 @@ class RunHost:
         self.is_open = True
         await self.call(self.log.mark_interrupted)
         await self.call(self.log.beat)
-        if self.settings.keep_days is not None:
-            await self.call(self.log.prune, time.time() - self.settings.keep_days * 86_400)
+        await self._prune()
         self._heartbeat = BackgroundTask(self._beat_forever())
 
     async def close(self) -> None:
@@ -113,11 +114,21 @@ class RunHost:
         """Call a blocking function in a thread."""
         return await self._readers.call(function, *values)
 
+    async def _prune(self) -> None:
+        """Delete the runs that are older than `keep_days`."""
+        if self.settings.keep_days is not None:
+            await self.call(self.log.prune, time.time() - self.settings.keep_days * 86_400)
+
     async def _beat_forever(self) -> None:
         count = 0
+        prune_time = time.monotonic() + PRUNE_SECONDS
         while True:
             await ASYNC.sleep(BEAT)
             count += 1
+            if time.monotonic() >= prune_time:
+                prune_time = time.monotonic() + PRUNE_SECONDS
+                with suppress(Exception):
+                    await self._prune()
             with suppress(Exception):
                 run_ids: set[str] = (
                     await self.call(self.log.beat)
@@ -257,8 +268,11 @@ class RunHost:
     def _log_failure(self, run: LiveRun, error: Exception, failure: ServeError) -> None:
         if failure.kind == "internal":
             logger.error("run %s of %s failed", run.info.id, run.info.app, exc_info=error)
-        else:
-            logger.info("run %s of %s failed: %s", run.info.id, run.info.app, failure.message)
+            return
+        # The client gets a fixed sentence for an error of the provider: its text is for the operator.
+        level = logging.WARNING if failure.kind in PROVIDER_FAULTS else logging.INFO
+        text = mask_secrets(f"{type(error).__name__}: {error}")
+        logger.log(level, "run %s of %s failed: %s", run.info.id, run.info.app, text)
 
     def _drop(self, runs: list[LiveRun]) -> None:
         for run in runs:
@@ -282,6 +296,9 @@ class RunHost:
             failure = failure_of(error)
             if failure.kind == "internal":
                 logger.error("embeddings of %s failed", app.name, exc_info=error)
+            elif failure.kind in PROVIDER_FAULTS:
+                text = mask_secrets(f"{type(error).__name__}: {error}")
+                logger.warning("embeddings of %s failed: %s", app.name, text)
             raise failure from error
         finally:
             if reservation is not None:

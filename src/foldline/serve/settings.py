@@ -56,9 +56,9 @@ class ServeSettings:
     drain_seconds: float = 30.0
     """Seconds that runs may go on when the server shuts down."""
     keep_days: float | None = 30.0
-    """Days after which runs are deleted, when the server starts; None keeps them."""
+    """Days after which runs are deleted; None keeps them."""
     mcp: bool = True
-    """Whether apps are offered as tools at `/mcp` (needs the extra `mcp`)."""
+    """Whether apps are offered as tools at `/mcp`."""
     studio: bool = True
     """Whether the studio is shown at `/studio`, where it is installed."""
     allowed_hosts: Sequence[str] = field(default_factory=tuple)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from foldline.exceptions import ToolException
+from foldline.exceptions import ToolException, UsageError
 
 __all__ = [
     "SchemaAnnotationError",
@@ -16,7 +16,7 @@ __all__ = [
 MAX_PROBLEMS = 10
 
 
-class SchemaAnnotationError(TypeError):
+class SchemaAnnotationError(UsageError, TypeError):
     """`args_schema` has an annotation that is not the type of a class."""
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from foldline.tracers.schemas import Run
     from foldline.tracers.sqlite import SQLiteTracer
     from foldline.tracers.stdout import ConsoleCallbackHandler
-    from foldline.tracers.store import TraceStore
+    from foldline.tracers.store import TraceFilters, TraceStore
 
 __all__ = [
     "AsyncBaseTracer",
@@ -36,6 +36,7 @@ __all__ = [
     "RunLogPatch",
     "SQLiteTracer",
     "StreamingHandler",
+    "TraceFilters",
     "TraceStore",
     "V2StreamingHandler",
 ]
@@ -53,6 +54,6 @@ __getattr__: Loader = lazy_exports(
         ".schemas": "Run",
         ".sqlite": "SQLiteTracer",
         ".stdout": "ConsoleCallbackHandler",
-        ".store": "TraceStore",
+        ".store": "TraceFilters TraceStore",
     },
 )

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Any
 from uuid import UUID
 
+from foldline.callbacks.observers import PAUSE
 from foldline.callbacks.stdout import name_of
 from foldline.tracers._rows import RunRecord
 from foldline.tracers.core import describe_retry, llm_outputs
@@ -15,7 +16,6 @@ __all__ = [
     "ENDINGS",
     "INTERRUPTS",
     "INTERRUPT_CLASSES",
-    "PAUSE",
     "Action",
     "Entry",
     "OpenRuns",
@@ -25,8 +25,6 @@ __all__ = [
 INTERRUPTS = "__interrupt__"
 """The key under which agents, graphs and flows return the questions for which they stopped."""
 
-PAUSE = "pause"
-"""The event of a graph that stopped before a node (`interrupt_before`) and waits to be continued."""
 INTERRUPT_CLASSES = frozenset({"FlowInterrupt", "FlowInterruptedError"})
 """What `interrupt()` raises inside a run, and what a flow that was called as a function raises: no failures."""
 

@@ -44,6 +44,8 @@ class TraceNames(NamedTuple):
     sessions: set[str]
     served_runs: set[str]
     """Ids in the run log of `foldline serve`."""
+    checkpoints: set[str]
+    """Threads as checkpointers know them, which `foldline serve` begins with the id of a key."""
 
 
 class TraceStore:
@@ -297,7 +299,7 @@ class TraceStore:
             if value is not None
         )
         rows = self._all(
-            "SELECT thread_id, session_id, extra FROM runs WHERE trace_id IN "
+            "SELECT thread_id, session_id, extra, config FROM runs WHERE trace_id IN "
             f"(SELECT trace_id FROM runs WHERE {column} = ?)",
             (str(value),),
         )
@@ -305,6 +307,7 @@ class TraceStore:
             threads={row[0] for row in rows} - {None},
             sessions={row[1] for row in rows} - {None},
             served_runs={run for row in rows if (run := _served_run(row[2])) is not None},
+            checkpoints={name for row in rows for name in _checkpoint_threads(row)},
         )
 
     def delete(
@@ -467,3 +470,13 @@ def _served_run(extra: str) -> str | None:
     metadata = json.loads(extra).get("metadata") or {}
     run = metadata.get("serve_run_id")
     return None if run is None else str(run)
+
+
+def _checkpoint_threads(row: Sequence[Any]) -> set[str]:
+    """Return the threads of a run in checkpointers; a trace of an older version has the key and not the config."""
+    thread, _, extra, config = row
+    names = {json.loads(config).get("thread_id")} if config else set()
+    if thread is not None and "serve_key" in extra:
+        metadata = json.loads(extra).get("metadata") or {}
+        names.add(f"{metadata.get('serve_key')}:{thread}")
+    return {str(name) for name in names if name is not None}

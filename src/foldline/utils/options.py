@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import wraps
+from numbers import Integral, Real
 from typing import (
     Annotated,
     Any,
@@ -27,6 +28,7 @@ from typing import (
 
 from foldline.exceptions import UsageError
 from foldline.utils.strings import suggestion
+from foldline.utils.suggest import argument_names
 
 __all__ = ["check_field_names", "check_fields", "check_names", "check_options", "fits"]
 
@@ -99,12 +101,7 @@ def check_field_names(cls: Any, values: object) -> None:  # noqa: ANN401  a clas
     """Raise `UsageError` for an argument that a Pydantic class does not have, and would ignore."""
     if not isinstance(values, dict) or cls.model_config.get("extra") in ("allow", "forbid"):
         return
-    aliases = {
-        alias
-        for field in cls.model_fields.values()
-        for alias in (field.alias, field.validation_alias)
-        if isinstance(alias, str)
-    }
+    aliases = argument_names(cls) - cls.model_fields.keys()
     check_names(cls.__name__, map(str, values), [*cls.model_fields, *sorted(aliases)])
 
 
@@ -178,8 +175,8 @@ def _fits_class(value: object, annotation: Any) -> bool:  # noqa: ANN401  what a
         return True
     if annotation in (int, float) and isinstance(value, bool):
         return False
-    if annotation is float:
-        return isinstance(value, int | float)
+    if annotation in (int, float):  # those of NumPy too
+        return isinstance(value, Integral if annotation is int else Real)
     try:
         return isinstance(value, annotation)
     except TypeError:  # a protocol that is not checked at run time
@@ -197,7 +194,7 @@ def _check_value(
         raise UsageError(
             f"{owner}({name}={value!r:.80}): {name} must be {_text(annotation)}, not {type(value).__name__}"
         )
-    if minimum is not None and isinstance(value, int | float) and value < minimum:
+    if minimum is not None and isinstance(value, Real) and value < minimum:
         raise UsageError(f"{owner}({name}={value!r}): {name} must be {minimum} or more")
 
 

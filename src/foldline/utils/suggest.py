@@ -12,6 +12,7 @@ from typing import Any, cast
 from foldline._traceback import HOME, WAITING_MODULES
 
 __all__ = [
+    "argument_names",
     "callers_level",
     "checked_names",
     "is_built_from_data",
@@ -70,7 +71,7 @@ def warn_of_unknown(cls: type[Any], names: Iterable[str]) -> None:
     """Warn of arguments of a constructor that are no fields of its class, and so would be ignored in silence."""
     if cls.model_config.get("extra", "ignore") != "ignore":
         return
-    unknown = sorted(set(names) - _argument_names(cast("Hashable", cls)))
+    unknown = sorted(set(names) - argument_names(cast("Hashable", cls)))
     if not unknown or is_built_from_data():
         return
     near = [(name, nearest(name, cls.model_fields)) for name in unknown]
@@ -83,7 +84,7 @@ def warn_of_unknown(cls: type[Any], names: Iterable[str]) -> None:
 
 
 @cache
-def _argument_names(cls: Any) -> frozenset[str]:  # noqa: ANN401  a model's class
+def argument_names(cls: Any) -> frozenset[str]:  # noqa: ANN401  a model's class
     """Return the names that a constructor takes: the fields, and their aliases."""
     names = set(cls.model_fields)
     for field in cls.model_fields.values():

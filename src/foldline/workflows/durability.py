@@ -25,6 +25,7 @@ __all__ = [
     "check_call_option",
     "check_engine",
     "durable_step",
+    "refuse_stream",
 ]
 
 T = TypeVar("T")
@@ -148,4 +149,13 @@ def check_call_option(name: str, engine: Durability, option: object) -> None:
         raise UsageError(
             f"{name} is stored by {type(engine).__name__}, which writes every step before the next: "
             f"durability={option!r} of a call is for checkpointers. Leave it out"
+        )
+
+
+def refuse_stream(name: str, engine: Durability | None) -> None:
+    """Raise `UsageError` if an engine stores the run: its events are not in this process."""
+    if engine is not None:
+        raise UsageError(
+            f"{name} runs in {type(engine).__name__}: a run that may continue in another process cannot be streamed "
+            "from here. Use invoke"
         )

@@ -24,7 +24,13 @@ from foldline.runnables.base import Runnable
 from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import new_id
 from foldline.workflows.background import run_in_background
-from foldline.workflows.durability import ENGINE, Durability, check_call_option, check_engine
+from foldline.workflows.durability import (
+    ENGINE,
+    Durability,
+    check_call_option,
+    check_engine,
+    refuse_stream,
+)
 from foldline.workflows.events import Emit
 from foldline.workflows.flow_run import Arguments, FlowRun
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
@@ -237,6 +243,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         return {"__interrupt__": list(flow_run.interrupts)} if flow_run.interrupts else output
 
     async def _stream_body(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+        refuse_stream(self.flow_name, self._engine)
         view = View(run.kwargs.get("stream_mode") or "updates", subgraphs=False)
 
         async def body(emit: Emit) -> None:

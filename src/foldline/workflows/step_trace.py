@@ -9,9 +9,8 @@ from foldline._config import var_child_runnable_config
 from foldline._io import IO
 from foldline._run import Run
 from foldline.callbacks.base import BaseCallbackManager
-from foldline.callbacks.observers import RunObserver
+from foldline.callbacks.observers import PAUSE, RunObserver
 from foldline.load.packed import Packer
-from foldline.tracers._records import PAUSE
 from foldline.workflows.interrupts import FlowInterrupt
 
 __all__ = ["note_pause", "note_value", "trace_step"]

@@ -315,7 +315,7 @@ def test_the_error_of_a_silent_server_does_not_wait_for_its_end(call, silence):
     with MCPClient([sys.executable, "-c", program], connect_timeout=1) as client:
         with pytest.raises(MCPConnectionError, match=r"took longer than 1 s"):
             call.run(client, "tools")
-        assert time.perf_counter() - start < 2.5
+        assert time.perf_counter() - start < 3.5
 
 
 @pytest.mark.parametrize(

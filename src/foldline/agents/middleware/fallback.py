@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from foldline._run import Run
 from foldline.agents.middleware.base import AgentMiddleware, ModelHandler
 from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.chat_models import init_chat_model
 from foldline.exceptions import BlockingCallError, BudgetExceeded
-from foldline.language_models.chat_models import BaseChatModel
+from foldline.runnables.base import Runnable
 from foldline.utils.options import check_options
 
-__all__ = ["ModelFallbackMiddleware", "as_model"]
+__all__ = ["ModelFallbackMiddleware", "ModelOrName", "as_model"]
+
+ModelOrName = str | Runnable[Any, Any]
+"""A name, a chat model, or a runnable around one: with options, retries or fallbacks."""
 
 NO_FALLBACK_ERRORS = (BudgetExceeded, BlockingCallError)
 """Errors that another model would not fix."""
 
 
-def as_model(model: str | BaseChatModel) -> BaseChatModel:
+def as_model(model: ModelOrName) -> Any:  # noqa: ANN401  a chat model, or a runnable that wraps one
     """Return the chat model of a name; a model is returned unchanged."""
     return init_chat_model(model) if isinstance(model, str) else model
 
@@ -25,9 +30,7 @@ class ModelFallbackMiddleware(AgentMiddleware):
     """Calls other models if the first one fails."""
 
     @check_options()
-    def __init__(
-        self, first_model: str | BaseChatModel, *additional_models: str | BaseChatModel
-    ) -> None:
+    def __init__(self, first_model: ModelOrName, *additional_models: ModelOrName) -> None:
         """Set the models, by name or as objects."""
         self.models = [as_model(model) for model in (first_model, *additional_models)]
 

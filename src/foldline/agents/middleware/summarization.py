@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 from foldline._run import Run
 from foldline.agents.middleware.base import AgentMiddleware, State, Update
-from foldline.agents.middleware.fallback import as_model
+from foldline.agents.middleware.fallback import ModelOrName, as_model
 from foldline.agents.runtime import Runtime
 from foldline.agents.state import REMOVE_ALL_MESSAGES
 from foldline.exceptions import UsageError
-from foldline.language_models.chat_models import BaseChatModel
 from foldline.messages import (
     BaseMessage,
     HumanMessage,
@@ -41,7 +40,7 @@ class SummarizationMiddleware(AgentMiddleware):
     @check_options(at_least={"trim_tokens_to_summarize": 1})
     def __init__(
         self,
-        model: str | BaseChatModel,
+        model: ModelOrName,
         *,
         trigger: Size | list[Size] | None = None,
         keep: Size = ("messages", 20),

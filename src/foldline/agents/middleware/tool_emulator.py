@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from foldline._run import Run
 from foldline.agents.middleware.base import AgentMiddleware, Handler
-from foldline.agents.middleware.fallback import as_model
+from foldline.agents.middleware.fallback import ModelOrName, as_model
 from foldline.agents.requests import ToolCallRequest
-from foldline.language_models.chat_models import BaseChatModel
 from foldline.messages import HumanMessage, ToolMessage
 from foldline.tools.base import BaseTool
 from foldline.utils.options import check_options
@@ -30,7 +30,7 @@ class LLMToolEmulator(AgentMiddleware):
         self,
         *,
         tools: Sequence[str | BaseTool] | None = None,
-        model: str | BaseChatModel | None = None,
+        model: ModelOrName | None = None,
     ) -> None:
         """Set the tools (None: all) and the model that emulates them."""
         self.emulated = (
@@ -42,7 +42,7 @@ class LLMToolEmulator(AgentMiddleware):
         self._model = model
 
     @property
-    def model(self) -> BaseChatModel:
+    def model(self) -> Any:  # noqa: ANN401  a chat model, or a runnable that wraps one
         """The model that emulates the tools; created on first use."""
         if self._model is None or isinstance(self._model, str):
             self._model = as_model(self._model or DEFAULT_MODEL)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from foldline._run import Run
 from foldline.agents.middleware.base import AgentMiddleware, ModelHandler
-from foldline.agents.middleware.fallback import as_model
+from foldline.agents.middleware.fallback import ModelOrName, as_model
 from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.exceptions import UsageError
-from foldline.language_models.chat_models import BaseChatModel
 from foldline.messages import HumanMessage, SystemMessage
 from foldline.tools.base import BaseTool
 from foldline.utils.options import check_options
@@ -26,7 +25,7 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
     def __init__(
         self,
         *,
-        model: str | BaseChatModel | None = None,
+        model: ModelOrName | None = None,
         system_prompt: str = SYSTEM_PROMPT,
         max_tools: int | None = None,
         always_include: list[str] | None = None,

@@ -1,4 +1,4 @@
-"""Attempts: call the model until it answers, or fails with an error that may not be retried. The only retry loop.
+"""Attempts: call the model until it answers, or fails with an error that may not be retried.
 
 An attempt delivers from its first content on: until then its events are held back, so that an attempt that fails before
 leaves no trace. The last batch, with `message-finish`, is delivered when the source has ended.

@@ -24,6 +24,7 @@ from foldline.workflows.interrupts import Command
 __all__ = ["decode_run"]
 
 STATUSES: Final = {"success": "success", "waiting": "interrupted", "running": "running"}
+STRATEGIES: Final = frozenset({"reject", "enqueue", "interrupt", "rollback"})
 ERROR_NAMES: Final[dict[ErrorKind, str]] = {"invalid_request": "BadRequestError"}
 
 
@@ -76,7 +77,12 @@ async def _start(call: WireCall, body: Body) -> tuple[LiveRun, ServedApp]:
         if existing is None and body.text("if_not_exists", "reject", longest=16) != "create":
             raise ServeError("not_found", f"there is no thread {thread[:80]!r}")
         await ensure_thread(call, thread, app)
-        await _make_room(call, thread, body.text("multitask_strategy", "enqueue", longest=16))
+        strategy = body.text("multitask_strategy", "enqueue", longest=16)
+        if strategy not in STRATEGIES:
+            raise body.refuse(
+                "multitask_strategy", "must be reject, enqueue, interrupt or rollback"
+            )
+        await _make_room(call, thread, strategy)
     run = await call.start(app, request, thread=thread)
     return run, app
 
