@@ -121,8 +121,7 @@ def test_a_full_disk_is_a_store_error_and_what_was_acknowledged_stays(call, stor
 
 def test_sqlites_own_full_disk_is_read_as_one(store):
     job = chain().batch_job((f"x{n}" * 200 for n in range(2000)), store=store)
-    with job._store._database._database.write() as connection:
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    pages = job._store._database._database.rows("PRAGMA page_count")[0][0]
     limit = f"PRAGMA max_page_count = {pages + 40}"
     database = job._store._database._database
     open_database = database._open
@@ -133,7 +132,7 @@ def test_sqlites_own_full_disk_is_read_as_one(store):
         return connection
 
     database.close()
-    database._open = open_small
+    database._pool._open = open_small
     with pytest.raises(StoreError, match="the disk is full: free some space"):
         job.run()
     job.close()

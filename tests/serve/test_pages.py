@@ -9,7 +9,7 @@ from starlette.routing import Match, Route
 
 from foldline.serve import ServeSettings, create_app
 from foldline.serve.host import PING
-from foldline.serve.log.sql import SCHEMA
+from foldline.serve.log.schema import SCHEMA
 from foldline.serve.settings import MEBIBYTE
 from foldline.serve.wires.langgraph_view import MODES
 from foldline.testing import ScriptedChatModel
@@ -59,7 +59,7 @@ def test_the_bounds_on_the_pages_are_the_defaults():
 
 
 def test_the_tables_and_stream_modes_on_the_pages_are_those_of_the_server():
-    tables = re.findall(r"CREATE TABLE (\w+)", SCHEMA)
+    tables = list(SCHEMA.tables)
 
     assert f"The tables ({', '.join(f'`{table}`' for table in tables)})" in page(
         "serve-deployment.md"

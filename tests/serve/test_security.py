@@ -12,9 +12,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from foldline._storage.open_database import open_database
 from foldline.exceptions import UsageError
 from foldline.serve.keys import KeyStore, parse_budget
-from foldline.serve.log.sql import SqliteTables
+from foldline.serve.log.schema import SCHEMA
 from tests.serve.conftest import KeyedServer
 from tests.serve.process import ServeProcess, sse
 from tests.serve.served import SECRET
@@ -225,14 +226,14 @@ def test_a_days_budget_in_each_wires_shape(keyed: KeyedServer) -> None:
 def test_a_removed_key_is_refused(keyed: KeyedServer) -> None:
     key = headers(keyed.add_key("leaver"))
     assert httpx.get(f"{keyed.url}/v1/models", headers=key).status_code == 200
-    KeyStore(SqliteTables(keyed.log)).remove("leaver")
+    KeyStore(open_database(keyed.log, SCHEMA)).remove("leaver")
     time.sleep(2.2)
     assert httpx.get(f"{keyed.url}/v1/models", headers=key).status_code == 401
 
 
 def test_keys_are_kept_as_hashes(tmp_path: Path) -> None:
     file = tmp_path / "keys.db"
-    store = KeyStore(SqliteTables(str(file)))
+    store = KeyStore(open_database(str(file), SCHEMA))
     text, key = store.add("me", rpm=3)
     secret = text.split("_", 2)[2]
     rows = sqlite3.connect(file).execute("SELECT * FROM serve_keys").fetchall()

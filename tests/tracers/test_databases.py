@@ -251,7 +251,7 @@ def test_a_served_run_is_forgotten_with_its_trace(
     [remaining_run] = runs.runs("")
     assert remaining_run.thread == "of-bob"
     assert runs.events(remaining_run.id, 0)
-    assert {row[0] for row in runs.tables.read("SELECT run FROM serve_events")} == {
+    assert {row[0] for row in runs.database.rows("SELECT run FROM serve_events")} == {
         remaining_run.id
     }
     assert [thread.id for thread in runs.threads("")] == ["of-bob"]

@@ -15,14 +15,19 @@ __all__ = ["open_database"]
 
 
 def open_database(
-    place: str | Path | PostgresServer, schema: Schema, *, is_durable: bool = True
+    place: str | Path | PostgresServer,
+    schema: Schema,
+    *,
+    is_durable: bool = True,
+    cache_kib: int | None = None,
 ) -> Database:
     """Open the tables of one kind of store; they are created, or brought to the newest version.
 
     With `is_durable=False` a SQLite file does not wait for the disk: a loss of power may undo the last writes.
+    `cache_kib` is the memory of each of its connections.
     """
     if isinstance(place, PostgresServer):
         return PostgresDatabase(place, schema)
     if is_url(place):
         return PostgresDatabase(PostgresServer(str(place)), schema)
-    return SqliteDatabase(place, schema, is_durable=is_durable)
+    return SqliteDatabase(place, schema, is_durable=is_durable, cache_kib=cache_kib)

@@ -32,6 +32,7 @@ Dialect = Literal["sqlite", "postgres"]
 WORDS: Final[Mapping[Dialect, Mapping[str, str]]] = {
     "sqlite": {
         "number": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "row_number": "INTEGER PRIMARY KEY",
         "big": "INTEGER",
         "real": "REAL",
         "time": "TEXT",
@@ -43,6 +44,7 @@ WORDS: Final[Mapping[Dialect, Mapping[str, str]]] = {
     },
     "postgres": {
         "number": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "row_number": "BIGINT PRIMARY KEY",
         "big": "BIGINT",
         "real": "DOUBLE PRECISION",
         "time": "TIMESTAMPTZ",
@@ -53,8 +55,8 @@ WORDS: Final[Mapping[Dialect, Mapping[str, str]]] = {
         "strict_keyed": "",
     },
 }
-"""What a word in braces means: an automatic number as the key, a 64-bit number, texts compared by code points, and the
-options of a table that only SQLite has."""
+"""What a word in braces means: an automatic number as the key, or a given one, a 64-bit number, texts compared by code
+points, and the options of a table that only SQLite has."""
 
 CREATE_VERSIONS: Final = (
     "CREATE TABLE IF NOT EXISTS foldline_schema (kind TEXT PRIMARY KEY, version INTEGER NOT NULL)"
@@ -71,18 +73,18 @@ class LockNumber(IntEnum):
     A lock of a name (a thread, a job) is the hash of the name with the number as its seed.
     """
 
+    THREAD = 0
+    """Entries are added to one thread. (As in older versions, which may work beside this one; so is `SERVER`.)"""
+    SERVER = 7
+    """One row of the server's log is changed."""
     SCHEMA = 7364501
     """Tables are created or changed."""
     HISTORY = 7364502
     """Messages are added to one conversation."""
     VECTORS = 7364503
     """Documents are added to one collection."""
-    THREAD = 7364505
-    """Entries are added to one thread."""
     TRACES = 7364528
     """Traces are written."""
-    SERVER = 7364529
-    """One row of the server's log is changed."""
     JOB = 7364530
     """A batch job is worked on."""
 

@@ -81,6 +81,7 @@ class SqliteDatabase:
         schema: Schema,
         *,
         is_durable: bool = True,
+        cache_kib: int | None = None,
         patience: float = PATIENCE,
         pool_size: int = POOL_SIZE,
     ) -> None:
@@ -88,6 +89,7 @@ class SqliteDatabase:
         self._schema = schema
         self._patience = patience
         self._synchronous = "FULL" if is_durable else "NORMAL"
+        self._cache_kib = cache_kib
         is_memory = self.where == MEMORY
         self._pool: ConnectionPool[sqlite3.Connection] = ConnectionPool(
             self.where,
@@ -182,6 +184,8 @@ class SqliteDatabase:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
+            if self._cache_kib is not None:
+                connection.execute(f"PRAGMA cache_size = -{self._cache_kib}")
             self._upgrade(connection)
         except BaseException:
             connection.close()

@@ -106,13 +106,14 @@ def make_from_environment() -> ServeApp:
 
 def _check_address(address: str, options: dict[str, Any]) -> str:
     """Refuse a public address without keys; return a sentence about who may call."""
+    from foldline._storage.open_database import open_database
     from foldline.serve.keys import KeyStore
-    from foldline.serve.log.sql import open_tables
+    from foldline.serve.log.schema import SCHEMA
     from foldline.serve.server import is_loopback
 
-    tables = open_tables(options["log"])
-    has_keys = KeyStore(tables).has_keys()
-    tables.close()
+    database = open_database(options["log"], SCHEMA)
+    has_keys = KeyStore(database).has_keys()
+    database.close()
     if has_keys:
         return "Callers need a key."
     if is_loopback(address):
@@ -155,10 +156,12 @@ def _without_password(place: str) -> str:
 
 def _keys(log: str | None) -> KeyStore:
     _need_extra()
+    from foldline._storage.open_database import open_database
     from foldline.serve.keys import KeyStore
-    from foldline.serve.log.sql import open_tables
+    from foldline.serve.log.schema import SCHEMA
 
-    return KeyStore(open_tables(log or str(make_folder_of(data_dir() / "serve.db"))))
+    place = log or str(make_folder_of(data_dir() / "serve.db"))
+    return KeyStore(open_database(place, SCHEMA))
 
 
 def add_key(

@@ -95,7 +95,7 @@ def create_app(
     if tracer is not None:
         handlers.append(tracer)
     host = RunHost(log, settings, Metrics(), handlers)
-    server = Server(served, settings, host, KeyStore(log.tables))
+    server = Server(served, settings, host, KeyStore(log.database))
     routes: list[BaseRoute] = [
         Route("/healthz", _healthz),
         Route("/readyz", _Ready(server).answer),
@@ -146,7 +146,7 @@ class _Ready:
         if host.is_closing:
             return JsonResponse({"status": "shutting down"}, status_code=503)
         try:
-            await host.call(host.log.tables.read, "SELECT 1")
+            await host.call(host.log.database.rows, "SELECT 1")
         except Exception:  # noqa: BLE001  with any error of the log, the server is not ready
             return JsonResponse({"status": "the run log does not answer"}, status_code=503)
         return JsonResponse({"status": "ready"})

@@ -64,7 +64,7 @@ class RunHost:
         self.log = log
         self.settings = settings
         self.metrics = metrics
-        self.quotas = Quotas(log.tables)
+        self.quotas = Quotas(log.database)
         self.live: dict[str, LiveRun] = {}
         self.is_closing = False
         self.is_open = False

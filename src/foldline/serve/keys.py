@@ -15,8 +15,9 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from foldline._storage.database import Connection, Database
+from foldline._storage.schema import LockNumber
 from foldline.exceptions import UsageError
-from foldline.serve.log.sql import Statements, Tables
 
 __all__ = ["ApiKey", "Caller", "KeyStore", "parse_budget"]
 
@@ -73,8 +74,8 @@ class Caller:
 class KeyStore:
     """The keys of a server."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._fresh: dict[str, tuple[float, str, ApiKey | None]] = {}
         self._has_keys: tuple[float, bool] = (0.0, False)
 
@@ -102,30 +103,30 @@ class KeyStore:
         }
         values = (id, name, _digest(secret), json.dumps(settings), key.created)
 
-        def work(statements: Statements) -> None:
-            statements.lock("keys")
-            if statements.rows("SELECT 1 FROM serve_keys WHERE name = ?", (name,)):
+        def work(connection: Connection) -> None:
+            connection.lock(LockNumber.SERVER, "keys")
+            if connection.rows("SELECT 1 FROM serve_keys WHERE name = ?", (name,)):
                 raise UsageError(f"there is a key named {name!r} already: remove it first")
-            statements.do(
+            connection.run(
                 "INSERT INTO serve_keys (id, name, digest, settings, created) VALUES (?, ?, ?, ?, ?)",
                 values,
             )
 
-        self._tables.write(work)
+        self._database.write(work)
         self._has_keys = (0.0, False)
         return f"{PREFIX}_{id}_{secret}", key
 
     def all(self) -> list[ApiKey]:
         """Return all keys, the oldest first."""
         statement = "SELECT id, name, settings FROM serve_keys ORDER BY created"
-        return [_key_of(*row) for row in self._tables.read(statement)]
+        return [_key_of(*row) for row in self._database.rows(statement)]
 
     def remove(self, name: str) -> bool:
         """Remove a key by its name; return whether there was one."""
         self._fresh.clear()
         self._has_keys = (0.0, False)
         statement = "DELETE FROM serve_keys WHERE name = ?"
-        return bool(self._tables.write(lambda statements: statements.do(statement, (name,))))
+        return bool(self._database.write(lambda connection: connection.run(statement, (name,))))
 
     @property
     def is_fresh(self) -> bool:
@@ -136,7 +137,7 @@ class KeyStore:
         """Whether there is any key; the answer may be `FRESH_FOR` seconds old."""
         now = time.monotonic()
         if self._has_keys[0] < now:
-            has_any = bool(self._tables.read("SELECT 1 FROM serve_keys LIMIT 1"))
+            has_any = bool(self._database.rows("SELECT 1 FROM serve_keys LIMIT 1"))
             self._has_keys = (now + FRESH_FOR, has_any)
         return self._has_keys[1]
 
@@ -153,7 +154,7 @@ class KeyStore:
         """Return the key of a text; None where there is none."""
         match = FORM.fullmatch(text)
         id, secret = (match[1], match[2]) if match else ("", text)
-        rows = self._tables.read(
+        rows = self._database.rows(
             "SELECT id, name, settings, digest FROM serve_keys WHERE id = ?", (id,)
         )
         digest = str(rows[0][3]) if rows else NO_DIGEST

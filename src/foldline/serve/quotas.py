@@ -10,9 +10,10 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
+from foldline._storage.database import Connection, Database
+from foldline._storage.schema import LockNumber
 from foldline.serve.errors import ServeError
 from foldline.serve.keys import ApiKey
-from foldline.serve.log.sql import Statements, Tables
 
 __all__ = ["QuotaReservation", "Quotas"]
 
@@ -44,27 +45,27 @@ class QuotaReservation:
 class Quotas:
     """Counts what keys use."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def reserve(self, key: ApiKey, *, tokens: float, cost: float) -> QuotaReservation:
         """Reserve the estimated usage of a request; raise `ServeError` where it exceeds a limit."""
 
-        def work(statements: Statements) -> QuotaReservation:
-            statements.lock(f"quota/{key.id}")
+        def work(connection: Connection) -> QuotaReservation:
+            connection.lock(LockNumber.SERVER, f"quota/{key.id}")
             now = int(time.time())
-            _check_minute(statements, key, "requests", key.rpm, 1, now)
-            _check_minute(statements, key, "tokens", key.tpm, tokens, now)
-            remaining = _check_budget(statements, key, cost, now)
+            _check_minute(connection, key, "requests", key.rpm, 1, now)
+            _check_minute(connection, key, "tokens", key.tpm, tokens, now)
+            remaining = _check_budget(connection, key, cost, now)
             if key.rpm is not None:
-                statements.do(ADD, (key.id, "requests", now, 1))
+                connection.run(ADD, (key.id, "requests", now, 1))
             if key.tpm is not None:
-                statements.do(ADD, (key.id, "tokens", now, tokens))
+                connection.run(ADD, (key.id, "tokens", now, tokens))
             if key.budget is not None:
-                statements.do(ADD, (key.id, "cost", now // DAY, cost))
+                connection.run(ADD, (key.id, "cost", now // DAY, cost))
             return QuotaReservation(key, now, tokens, cost, remaining)
 
-        return self._tables.write(work)
+        return self._database.write(work)
 
     def settle(
         self, reservation: QuotaReservation, *, tokens: float | None, cost: float | None
@@ -72,31 +73,31 @@ class Quotas:
         """Replace the reserved usage by the real one; None leaves the reservation."""
         key = reservation.key
 
-        def work(statements: Statements) -> None:
+        def work(connection: Connection) -> None:
             if key.tpm is not None and tokens is not None and tokens != reservation.tokens:
                 change = tokens - reservation.tokens
-                statements.do(ADD, (key.id, "tokens", reservation.second, change))
+                connection.run(ADD, (key.id, "tokens", reservation.second, change))
             if key.budget is not None and cost is not None and cost != reservation.cost:
                 change = cost - reservation.cost
-                statements.do(ADD, (key.id, "cost", reservation.second // DAY, change))
+                connection.run(ADD, (key.id, "cost", reservation.second // DAY, change))
 
         if key.tpm is not None or key.budget is not None:
-            self._tables.write(work)
+            self._database.write(work)
 
     def spent_today(self, key: ApiKey) -> float:
         """Return the dollars that a key has used or reserved today."""
         day = int(time.time()) // DAY
-        return float(self._tables.read(USED, (key.id, "cost", day - 1))[0][0])
+        return float(self._database.rows(USED, (key.id, "cost", day - 1))[0][0])
 
 
 def _check_minute(
-    statements: Statements, key: ApiKey, kind: str, limit: int | None, amount: float, now: int
+    connection: Connection, key: ApiKey, kind: str, limit: int | None, amount: float, now: int
 ) -> None:
     if limit is None:
         return
     start = now - MINUTE
-    statements.do(FORGET, (key.id, kind, start))
-    used = float(statements.rows(USED, (key.id, kind, start))[0][0])
+    connection.run(FORGET, (key.id, kind, start))
+    used = float(connection.rows(USED, (key.id, kind, start))[0][0])
     if used + amount <= limit:
         return
     if amount > limit:
@@ -105,7 +106,7 @@ def _check_minute(
             f"about {amount:.0f} tokens never fit this key's {limit} tokens per minute: send less",
         )
     free, wait = used, float(MINUTE)
-    for slot, slot_amount in statements.rows(SLOTS, (key.id, kind, start)):
+    for slot, slot_amount in connection.rows(SLOTS, (key.id, kind, start)):
         free -= slot_amount
         if free + amount <= limit:
             wait = slot + MINUTE - now
@@ -117,10 +118,10 @@ def _check_minute(
     )
 
 
-def _check_budget(statements: Statements, key: ApiKey, cost: float, now: int) -> float | None:
+def _check_budget(connection: Connection, key: ApiKey, cost: float, now: int) -> float | None:
     if key.budget is None:
         return None
-    used = float(statements.rows(USED, (key.id, "cost", now // DAY - 1))[0][0])
+    used = float(connection.rows(USED, (key.id, "cost", now // DAY - 1))[0][0])
     remaining = key.budget - used
     if remaining <= 0 or cost > remaining:
         raise ServeError(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from foldline.batches.records import ItemState, RejectedRow
-from foldline.batches.store.databases import Connection
+from foldline.batches.store.job_database import Connection
 from foldline.batches.store.job_table import JobTable
 from foldline.exceptions import StoreError
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from foldline.batches.records import AnswerSource, BatchItem, ItemOutcome, ItemState
-from foldline.batches.store.databases import Connection
+from foldline.batches.store.job_database import Connection
 from foldline.batches.store.job_table import OPEN, JobTable
 from foldline.exceptions import UsageError
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from foldline.batches.store.databases import open_database
 from foldline.batches.store.input_table import InputTable
 from foldline.batches.store.item_table import ItemTable
+from foldline.batches.store.job_database import JobDatabase
 from foldline.batches.store.job_table import JobTable
 from foldline.batches.store.part_table import PartTable
 from foldline.exceptions import StoreError
@@ -22,7 +22,7 @@ class JobStore:
     """One job of a database."""
 
     def __init__(self, location: str | Path, name: str) -> None:
-        self._database = open_database(location)
+        self._database = JobDatabase(location)
         self.job = JobTable(self._database, name)
         self.inputs = InputTable(self.job)
         self.items = ItemTable(self.job)

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 from foldline.batches.records import BatchReport, ItemState
-from foldline.batches.store.databases import Connection, JobDatabase
+from foldline.batches.store.job_database import Connection, JobDatabase
 from foldline.exceptions import StoreError
 
 __all__ = ["OPEN", "JobRow", "JobTable"]

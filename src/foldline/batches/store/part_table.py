@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from foldline.batches.records import AnswerSource, BatchItem, ItemOutcome, ItemState, Part
-from foldline.batches.store.databases import Connection
 from foldline.batches.store.item_table import ItemTable
+from foldline.batches.store.job_database import Connection
 from foldline.batches.store.job_table import OPEN, JobTable
 
 __all__ = ["PartTable"]

@@ -14,9 +14,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import uuid4
 
+from foldline._storage.database import Connection, Database, Row
+from foldline._storage.open_database import open_database
+from foldline._storage.schema import LockNumber
 from foldline.serve.json_object import JsonObject
 from foldline.serve.log.records import EventsToKeep, RunRecord, ThreadInfo
-from foldline.serve.log.sql import Row, Statements, Tables, open_tables
+from foldline.serve.log.schema import SCHEMA
 
 __all__ = ["RunLog", "worker_name"]
 
@@ -64,29 +67,29 @@ def _load(text: str | None) -> JsonObject | None:
 class RunLog:
     """Runs, their events, and threads."""
 
-    def __init__(self, place: str | Tables) -> None:
+    def __init__(self, place: str | Database) -> None:
         """Open the log: a path, `:memory:`, or the URL of a PostgreSQL database."""
-        self.tables: Tables = open_tables(place) if isinstance(place, str) else place
+        self.database: Database = open_database(place, SCHEMA) if isinstance(place, str) else place
         self.worker = worker_name()
 
     def close(self) -> None:
         """Close the connections."""
-        self.tables.close()
+        self.database.close()
 
     # -- runs and events
 
     def keep(self, batches: Sequence[EventsToKeep]) -> None:
         """Write events, new runs and ends of runs, all in one transaction."""
 
-        def work(statements: Statements) -> None:
+        def work(connection: Connection) -> None:
             for batch in batches:
-                _write_batch(statements, batch)
+                _write_batch(connection, batch)
 
-        self.tables.write(work)
+        self.database.write(work)
 
     def run(self, id: str) -> RunRecord | None:
         """Return a run; where its worker is dead, mark it as interrupted first."""
-        rows = self.tables.read(f"SELECT {COLUMNS} FROM serve_runs WHERE id = ?", (id,))
+        rows = self.database.rows(f"SELECT {COLUMNS} FROM serve_runs WHERE id = ?", (id,))
         if not rows:
             return None
         info = _run_of(rows[0])
@@ -97,7 +100,7 @@ class RunLog:
     def events(self, id: str, after: int, limit: int = 512) -> list[tuple[int, JsonObject]]:
         """Return the numbered events after a number, up to a limit."""
         events: list[tuple[int, JsonObject]] = []
-        for seq, data in self.tables.read(EVENTS, (id, after, limit)):
+        for seq, data in self.database.rows(EVENTS, (id, after, limit)):
             for place, event in enumerate(json.loads(data)):
                 if seq + place > after:
                     events.append((seq + place, event))
@@ -122,40 +125,40 @@ class RunLog:
             statement += " AND status = ?"
             values.append(status)
         statement += " ORDER BY created DESC, id DESC LIMIT ? OFFSET ?"
-        rows = self.tables.read(statement, (*values, limit, offset))
+        rows = self.database.rows(statement, (*values, limit, offset))
         return [_run_of(row) for row in rows]
 
     def delete_run(self, id: str) -> None:
         """Delete a run and its events."""
 
-        def work(statements: Statements) -> None:
-            statements.do("DELETE FROM serve_events WHERE run = ?", (id,))
-            statements.do("DELETE FROM serve_runs WHERE id = ?", (id,))
+        def work(connection: Connection) -> None:
+            connection.run("DELETE FROM serve_events WHERE run = ?", (id,))
+            connection.run("DELETE FROM serve_runs WHERE id = ?", (id,))
 
-        self.tables.write(work)
+        self.database.write(work)
 
     def prune(self, older_than: float) -> int:
         """Delete runs that ended before a time; return how many."""
 
-        def work(statements: Statements) -> int:
+        def work(connection: Connection) -> int:
             old = "SELECT id FROM serve_runs WHERE created < ? AND status <> 'running'"
-            statements.do(f"DELETE FROM serve_events WHERE run IN ({old})", (older_than,))
-            return statements.do(
+            connection.run(f"DELETE FROM serve_events WHERE run IN ({old})", (older_than,))
+            return connection.run(
                 "DELETE FROM serve_runs WHERE created < ? AND status <> 'running'", (older_than,)
             )
 
-        return self.tables.write(work)
+        return self.database.write(work)
 
     # -- workers
 
     def beat(self) -> set[str]:
         """Write this worker's heartbeat; return its runs with a stop request."""
-        self.tables.write(lambda statements: statements.do(BEAT, (self.worker, time.time())))
+        self.database.write(lambda connection: connection.run(BEAT, (self.worker, time.time())))
         return self.runs_to_stop()
 
     def runs_to_stop(self) -> set[str]:
         """Return the runs of this worker with a stop request."""
-        rows = self.tables.read(
+        rows = self.database.rows(
             "SELECT id FROM serve_runs WHERE status = 'running' AND worker = ? AND stop_asked = 1",
             (self.worker,),
         )
@@ -164,27 +167,27 @@ class RunLog:
     def request_stop(self, id: str) -> None:
         """Ask the worker of a run to end it."""
         statement = "UPDATE serve_runs SET stop_asked = 1 WHERE id = ?"
-        self.tables.write(lambda statements: statements.do(statement, (id,)))
+        self.database.write(lambda connection: connection.run(statement, (id,)))
 
     def mark_interrupted(self) -> int:
         """Mark the runs of dead workers as interrupted; return how many."""
-        rows = self.tables.read("SELECT DISTINCT worker FROM serve_runs WHERE status = 'running'")
+        rows = self.database.rows("SELECT DISTINCT worker FROM serve_runs WHERE status = 'running'")
         dead_workers = [str(row[0]) for row in rows if not self._is_alive(str(row[0]))]
 
-        def work(statements: Statements) -> int:
+        def work(connection: Connection) -> int:
             now = time.time()
-            return sum(statements.do(INTERRUPT_ALL, (now, worker)) for worker in dead_workers)
+            return sum(connection.run(INTERRUPT_ALL, (now, worker)) for worker in dead_workers)
 
-        return self.tables.write(work) if dead_workers else 0
+        return self.database.write(work) if dead_workers else 0
 
     def leave(self) -> None:
         """Remove this worker's heartbeat."""
         statement = "DELETE FROM serve_workers WHERE id = ?"
-        self.tables.write(lambda statements: statements.do(statement, (self.worker,)))
+        self.database.write(lambda connection: connection.run(statement, (self.worker,)))
 
     def _interrupt(self, info: RunRecord) -> None:
         values = (time.time(), info.id)
-        self.tables.write(lambda statements: statements.do(INTERRUPT, values))
+        self.database.write(lambda connection: connection.run(INTERRUPT, values))
         info.status, info.finished = "interrupted", values[0]
 
     def _is_alive(self, worker: str) -> bool:
@@ -201,7 +204,7 @@ class RunLog:
                 return False
             except PermissionError:
                 pass
-        rows = self.tables.read("SELECT beat FROM serve_workers WHERE id = ?", (worker,))
+        rows = self.database.rows("SELECT beat FROM serve_workers WHERE id = ?", (worker,))
         return bool(rows) and float(rows[0][0]) > time.time() - DEAD_AFTER
 
     # -- threads
@@ -209,22 +212,22 @@ class RunLog:
     def put_thread(self, thread: ThreadInfo, *, must_be_new: bool = False) -> ThreadInfo:
         """Store a thread; return the existing one where there is one, or raise `KeyError`."""
 
-        def work(statements: Statements) -> ThreadInfo:
-            statements.lock(f"thread/{thread.owner}/{thread.id}")
-            existing = _thread(statements.rows(THREAD, (thread.owner, thread.id)))
+        def work(connection: Connection) -> ThreadInfo:
+            connection.lock(LockNumber.SERVER, f"thread/{thread.owner}/{thread.id}")
+            existing = _thread(connection.rows(THREAD, (thread.owner, thread.id)))
             if existing is not None:
                 if must_be_new:
                     raise KeyError(thread.id)
                 return existing
             values = (thread.owner, thread.id, thread.app, thread.created, _dump(thread.metadata))
-            statements.do(ADD_THREAD, values)
+            connection.run(ADD_THREAD, values)
             return thread
 
-        return self.tables.write(work)
+        return self.database.write(work)
 
     def thread(self, owner: str, id: str) -> ThreadInfo | None:
         """Return a thread of an owner."""
-        return _thread(self.tables.read(THREAD, (owner, id)))
+        return _thread(self.database.rows(THREAD, (owner, id)))
 
     def threads(self, owner: str, *, limit: int = 20, offset: int = 0) -> list[ThreadInfo]:
         """Return an owner's threads, the newest first."""
@@ -232,7 +235,7 @@ class RunLog:
             "SELECT owner, id, app, created, metadata FROM serve_threads WHERE owner = ? "
             "ORDER BY created DESC, id DESC LIMIT ? OFFSET ?"
         )
-        rows = self.tables.read(statement, (owner, limit, offset))
+        rows = self.database.rows(statement, (owner, limit, offset))
         return [_thread_of(row) for row in rows]
 
     def change_thread(
@@ -240,26 +243,26 @@ class RunLog:
     ) -> None:
         """Set the app or the metadata of a thread."""
 
-        def work(statements: Statements) -> None:
+        def work(connection: Connection) -> None:
             where = " WHERE owner = ? AND id = ?"
             if app is not None:
-                statements.do(f"UPDATE serve_threads SET app = ?{where}", (app, owner, id))
+                connection.run(f"UPDATE serve_threads SET app = ?{where}", (app, owner, id))
             if metadata is not None:
                 values = (_dump(metadata), owner, id)
-                statements.do(f"UPDATE serve_threads SET metadata = ?{where}", values)
+                connection.run(f"UPDATE serve_threads SET metadata = ?{where}", values)
 
-        self.tables.write(work)
+        self.database.write(work)
 
     def delete_thread(self, owner: str, id: str) -> None:
         """Delete a thread and its runs."""
 
-        def work(statements: Statements) -> None:
+        def work(connection: Connection) -> None:
             runs = "SELECT id FROM serve_runs WHERE owner = ? AND thread = ?"
-            statements.do(f"DELETE FROM serve_events WHERE run IN ({runs})", (owner, id))
-            statements.do("DELETE FROM serve_runs WHERE owner = ? AND thread = ?", (owner, id))
-            statements.do("DELETE FROM serve_threads WHERE owner = ? AND id = ?", (owner, id))
+            connection.run(f"DELETE FROM serve_events WHERE run IN ({runs})", (owner, id))
+            connection.run("DELETE FROM serve_runs WHERE owner = ? AND thread = ?", (owner, id))
+            connection.run("DELETE FROM serve_threads WHERE owner = ? AND id = ?", (owner, id))
 
-        self.tables.write(work)
+        self.database.write(work)
 
 
 THREAD: Final = (
@@ -270,7 +273,7 @@ ADD_THREAD: Final = (
 )
 
 
-def _write_batch(statements: Statements, batch: EventsToKeep) -> None:
+def _write_batch(connection: Connection, batch: EventsToKeep) -> None:
     run = batch.run
     last = batch.first_seq + len(batch.events) - 1
     result = _dump(run.result) if run.result is not None else None
@@ -279,13 +282,13 @@ def _write_batch(statements: Statements, batch: EventsToKeep) -> None:
             run.id, run.owner, run.app, run.wire, run.thread, run.status if batch.is_over else "running",
             run.created, run.worker, _dump(run.request), run.finished, last, result if batch.is_over else None, 0,
         )  # fmt: skip
-        statements.do(ADD_RUN, values)
+        connection.run(ADD_RUN, values)
     elif batch.is_over:
-        statements.do(END_RUN, (run.status, run.finished, last, result, run.id))
+        connection.run(END_RUN, (run.status, run.finished, last, result, run.id))
     else:
-        statements.do(GROW_RUN, (last, run.id))
+        connection.run(GROW_RUN, (last, run.id))
     if batch.events:
-        statements.do(ADD_EVENTS, (run.id, batch.first_seq, last, _dump(batch.events)))
+        connection.run(ADD_EVENTS, (run.id, batch.first_seq, last, _dump(batch.events)))
 
 
 def _run_of(row: Row) -> RunRecord:
