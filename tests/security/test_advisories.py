@@ -247,7 +247,11 @@ def test_CVE_2025_64439_a_lone_surrogate_is_kept_exactly_and_by_no_other_codec(t
     assert values["note"] == HALF
     with pytest.raises(StoreError, match="half a character"):
         agent(saver).invoke({"messages": []}, {"configurable": {"thread_id": HALF}})
-    for table, file in (("messages", "history"), ("answers", "cache"), ("checkpoints", "agents")):
+    for table, file in (
+        ("foldline_messages", "history"),
+        ("answers", "cache"),
+        ("foldline_checkpoints", "agents"),
+    ):
         column = "body" if file == "agents" else "value"
         for (text,) in rows(tmp_path / f"{file}.db", f"SELECT {column} FROM {table}"):
             json.loads(text)
@@ -294,11 +298,11 @@ def test_CVE_2026_28277_a_checkpoint_cannot_name_code(
     hostile: Any = {"pickle": pickle_bytes.decode("latin-1"), "deep": "[" * 100_000}.get(form)
     if form == "class":
         ((body,),) = rows(
-            tmp_path / "agents.db", "SELECT body FROM checkpoints ORDER BY place LIMIT 1"
+            tmp_path / "agents.db", "SELECT body FROM foldline_checkpoints ORDER BY place LIMIT 1"
         )
         hostile = body.replace("HumanMessage", "os.system")
         assert hostile != body
-    rows(tmp_path / "agents.db", "UPDATE checkpoints SET body = ?", hostile)
+    rows(tmp_path / "agents.db", "UPDATE foldline_checkpoints SET body = ?", hostile)
     with pytest.raises(FoldlineError):
         agent(saver).get_state(thread)
     with pytest.raises(FoldlineError):
@@ -391,7 +395,7 @@ def test_CVE_2025_5302_deep_json_is_an_error_and_no_crash(opening: str, tmp_path
     history.add_message(HumanMessage("kept"))
     rows(
         tmp_path / "history.db",
-        "INSERT INTO messages (session, value, added_at) VALUES ('s', ?, 0)",
+        "INSERT INTO foldline_messages (session, value, added_at) VALUES ('s', ?, 0)",
         deep,
     )
     assert [message.text for message in history.read()] == ["kept"]

@@ -50,7 +50,7 @@ def test_the_loop_sees_what_is_lost_torn_or_out_of_order(kind: str, tmp_path: Pa
     with pytest.raises(AssertionError, match="6 there"):
         loop._check(path, 0)
 
-    table = "messages" if kind == "history" else "checkpoints"
+    table = "foldline_messages" if kind == "history" else "foldline_checkpoints"
     column = "value" if kind == "history" else "body"
     connection = sqlite3.connect(path)
     with connection:

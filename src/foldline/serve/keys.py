@@ -118,8 +118,8 @@ class KeyStore:
 
     def all(self) -> list[ApiKey]:
         """Return all keys, the oldest first."""
-        statement = "SELECT id, name, settings FROM serve_keys ORDER BY created"
-        return [_key_of(*row) for row in self._database.rows(statement)]
+        rows = self._database.rows("SELECT id, name, settings FROM serve_keys ORDER BY created")
+        return [_key_of(*row) for row in rows]
 
     def remove(self, name: str) -> bool:
         """Remove a key by its name; return whether there was one."""

@@ -231,11 +231,7 @@ class RunLog:
 
     def threads(self, owner: str, *, limit: int = 20, offset: int = 0) -> list[ThreadInfo]:
         """Return an owner's threads, the newest first."""
-        statement = (
-            "SELECT owner, id, app, created, metadata FROM serve_threads WHERE owner = ? "
-            "ORDER BY created DESC, id DESC LIMIT ? OFFSET ?"
-        )
-        rows = self.database.rows(statement, (owner, limit, offset))
+        rows = self.database.rows(THREADS, (owner, limit, offset))
         return [_thread_of(row) for row in rows]
 
     def change_thread(
@@ -267,6 +263,10 @@ class RunLog:
 
 THREAD: Final = (
     "SELECT owner, id, app, created, metadata FROM serve_threads WHERE owner = ? AND id = ?"
+)
+THREADS: Final = (
+    "SELECT owner, id, app, created, metadata FROM serve_threads WHERE owner = ? "
+    "ORDER BY created DESC, id DESC LIMIT ? OFFSET ?"
 )
 ADD_THREAD: Final = (
     "INSERT INTO serve_threads (owner, id, app, created, metadata) VALUES (?, ?, ?, ?, ?)"
