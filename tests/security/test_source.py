@@ -88,7 +88,7 @@ SINKS = {
         "workflows/run_loop.py::RunLoop.events": "begins a run; no file",
         "batches/job.py::BatchJob.__init__": "a path given in code",
         "batches/rows.py": "rows in and out: paths given in code or on the command line",
-        "batches/store/job_database.py::JobDatabase._lock_path": "the lock beside the store, whose path is given in code",
+        "batches/store/job_database.py::JobDatabase._lock_path": "the lock beside the store, a path of code",
         "serve/app.py::create_app.lifespan": "begins the server's log; no file",
         "serve/body.py::read_body": "no file: the body of a request",
         "serve/gateway.py::read_config": "the configuration that the operator named",
