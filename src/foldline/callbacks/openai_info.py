@@ -90,7 +90,9 @@ class OpenAICallbackHandler(UsageMetadataCallbackHandler):
         if not unpriced:
             return f"${self.total_cost}"
         if unmetered:
-            return f"unknown: no token counts from {', '.join(unmetered)} (docs/costs-and-limits.md)"
+            return (
+                f"unknown: no token counts from {', '.join(unmetered)} (docs/costs-and-limits.md)"
+            )
         return f"unknown: no price for {', '.join(unpriced)} (docs/costs-and-limits.md)"
 
     def __repr__(self) -> str:
