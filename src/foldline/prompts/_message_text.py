@@ -23,6 +23,7 @@ class MessageText(str):
     """The text of a message or prompt value; its repr is that of the original."""
 
     __slots__ = ("_source",)
+    _source: object
 
     def __new__(cls, text: str, source: object) -> MessageText:
         """Return a text that remembers its source."""
