@@ -216,7 +216,7 @@ class StateGraph:
         self._plan().check(list(interrupt or ()))
         return self
 
-    @check_options(skip=("checkpointer",))
+    @check_options(skip=("checkpointer", "store"))
     def compile(
         self,
         checkpointer: BaseCheckpointSaver | bool | None = None,  # noqa: FBT001  LangGraph's signature
@@ -233,6 +233,8 @@ class StateGraph:
             raise UsageError(
                 'debug=True prints nothing here: stream with stream_mode="debug", and print the pieces'
             )
+        if store is not None and not callable(getattr(store, "batch", None)):  # or one like ours
+            raise UsageError(f"store must be a BaseStore, not {store!r:.80}")
         before, after = _names(interrupt_before, self.nodes), _names(interrupt_after, self.nodes)
         plan = self._plan()
         plan.check([*before, *after])
