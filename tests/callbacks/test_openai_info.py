@@ -51,6 +51,29 @@ def test_the_cost_of_a_model_without_a_price_is_unknown_and_the_text_names_it(ca
     assert "Total Cost (USD): unknown: no price for nobody-knows-me" in str(info)
 
 
+def test_the_cost_of_an_answer_without_token_counts_is_unknown(call):
+    silent = AIMessage("hi", response_metadata={"model_name": "gpt-4o-mini"})
+
+    with get_openai_callback() as info:
+        call.invoke(GenericFakeChatModel(messages=iter([silent])), "x")
+
+    assert (info.total_cost, info.total_tokens, info.successful_requests) == (None, 0, 1)
+    assert info.usage_metadata == {}
+    assert "Total Cost (USD): unknown: no token counts from gpt-4o-mini" in str(info)
+
+
+def test_a_cached_answer_without_token_counts_costs_nothing(call):
+    metadata = {"model_name": "gpt-4o-mini", "finish_reason": "stop"}
+    silent = AIMessage("hi", response_metadata=metadata)
+    model = GenericFakeChatModel(messages=iter([silent]), cache=InMemoryCache())
+    call.invoke(model, "x")
+
+    with get_openai_callback() as info:
+        call.invoke(model, "x")
+
+    assert info.total_cost == 0
+
+
 def test_without_a_run_nothing_was_spent():
     with get_openai_callback() as info:
         pass

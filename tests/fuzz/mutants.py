@@ -36,7 +36,7 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "assembler": (
         ("protocol/fold.py", "protocol/folded_message.py"),
         ("tests/protocol", "tests/language_models/test_stream_checklist.py",
-         "tests/language_models/test_chat_model_stream.py"),
+         "tests/language_models/test_chat_model_stream.py", "tests/language_models/test_driven_streams.py"),
     ),
     "retry": (
         ("language_models/call/retry.py", "_retry.py", "language_models/call/attempts.py"),

@@ -515,3 +515,14 @@ def test_inner_graphs_are_drawn_where_that_is_asked_for():
     assert set(compiled.get_graph().nodes) == {"__start__", "sub", "__end__"}
     assert {"sub:a", "sub:b"} <= set(compiled.get_graph(xray=True).nodes)
     assert [name for name, _ in compiled.get_subgraphs()] == ["sub"]
+
+
+@pytest.mark.parametrize("kind", [list, tuple, set, lambda names: dict.fromkeys(names).keys()])
+def test_the_targets_of_a_branch_may_be_any_collection(call, kind):
+    builder = StateGraph(dict)
+    builder.add_node("a", lambda state: {"x": 1}, destinations=kind(["b"]))
+    builder.add_node("b", lambda state: {"x": 2})
+    builder.add_conditional_edges(START, lambda state: "a", kind(["a"]))
+    builder.add_edge("a", "b")
+
+    assert call.invoke(builder.compile(), {"x": 0}) == {"x": 2}

@@ -185,6 +185,39 @@ def test_F_V09_a_slow_store_stops_no_other_task(path: Path, monkeypatch: pytest.
     assert tracer.dropped == 0
 
 
+def test_a_small_queue_is_written_as_soon_as_it_is_full(call: Any, path: Path):
+    before = time.monotonic()
+    with SQLiteTracer(path, limit=1) as tracer:
+        for number in range(100):
+            call.invoke(STEP, number, {"callbacks": [tracer]})
+
+    assert time.monotonic() - before < 3.5
+    assert (tracer.dropped, TraceStore(path).count()) == (0, 100)
+
+
+def test_a_run_that_is_cancelled_while_the_queue_is_full_is_lost_for_that_reason(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def main() -> None:
+        calls = [
+            asyncio.ensure_future(STEP.ainvoke(number, {"callbacks": [tracer]}))
+            for number in range(100)
+        ]
+        await asyncio.sleep(0.1)
+        for one in calls:
+            one.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    with SQLiteTracer(path, limit=1) as tracer:
+        pace = Pace(tracer, monkeypatch)
+        pace.gate.clear()
+        asyncio.run(main())
+        pace.gate.set()
+
+    assert tracer.dropped > 0
+    assert "its call was cancelled while the queue was full" in caplog.text
+
+
 # -- a store that does not write
 
 

@@ -86,8 +86,13 @@ class OpenAICallbackHandler(UsageMetadataCallbackHandler):
     def _cost_text(self) -> str:
         with self._lock:
             unpriced = sorted(name for name, cost in self.costs.items() if cost is None)
+            unmetered = [name for name in unpriced if name not in self.usage_metadata]
         if not unpriced:
             return f"${self.total_cost}"
+        if unmetered:
+            return (
+                f"unknown: no token counts from {', '.join(unmetered)} (docs/costs-and-limits.md)"
+            )
         return f"unknown: no price for {', '.join(unpriced)} (docs/costs-and-limits.md)"
 
     def __repr__(self) -> str:

@@ -72,28 +72,30 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
         from foldline.messages.usage import add_request_usage  # noqa: PLC0415  listeners load messages only when one came
         from foldline.prices.cost import message_cost  # noqa: PLC0415  and prices only then
 
-        for message in _metered_answers(response):
+        for message in _answers(response):
             usage, metadata = message.usage_metadata, message.response_metadata
             name = metadata.get("model_name") or metadata.get("model") or UNNAMED
             cost = metadata.get("cost")
-            if cost is None:  # not in the answer: by the price table
+            if cost is None and usage:  # not in the answer: by the price table
                 cost = message_cost(message)
             with self._lock:
-                self.usage_metadata[name] = add_request_usage(self.usage_metadata.get(name), usage)
+                if usage:
+                    total = add_request_usage(self.usage_metadata.get(name), usage)
+                    self.usage_metadata[name] = total
                 sums = self.costs.get(name, 0.0)
                 self.costs[name] = None if sums is None or cost is None else sums + cost
         if self._outer is not None:
             self._outer.on_llm_end(response, **kwargs)
 
 
-def _metered_answers(response: LLMResult) -> list[Any]:
-    """Return the first answer to each prompt, if it says what it used; for a text model, one with its `llm_output`."""
+def _answers(response: LLMResult) -> list[Any]:
+    """Return the first answer to each prompt; for a text model that says what it used, one with its `llm_output`."""
     from foldline.messages import AIMessage  # noqa: PLC0415  listeners load messages only when one came
 
     first = [generations[0] for generations in response.generations if generations]
     messages = [message for part in first if (message := getattr(part, "message", None))]
     if messages:
-        return [message for message in messages if getattr(message, "usage_metadata", None)]
+        return [message for message in messages if isinstance(message, AIMessage)]
     output = response.llm_output or {}
     counts = output.get("token_usage") or {}
     usage = {name: int(counts.get(key) or 0) for key, name in TEXT_COUNTS.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -107,7 +107,7 @@ class StateGraph:
         retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
         cache_policy: CachePolicy | None = None,
         timeout: float | None = None,
-        destinations: Sequence[str] | Mapping[str, str] | None = None,
+        destinations: Collection[str] | Mapping[str, str] | None = None,
         retry: RetryPolicy | Sequence[RetryPolicy] | None = None,
         input: object = None,
     ) -> Self:
@@ -160,7 +160,7 @@ class StateGraph:
         self,
         source: str,
         path: Path,
-        path_map: Mapping[Hashable, str] | Sequence[str] | None = None,
+        path_map: Mapping[Hashable, str] | Collection[str] | None = None,
     ) -> Self:
         """Add a branch after a node: a function that returns a node's name, END, a Send, or a list of these."""
         name = name_of(path)
@@ -202,7 +202,7 @@ class StateGraph:
         return self.add_edge(START, key)
 
     def set_conditional_entry_point(
-        self, path: Path, path_map: Mapping[Hashable, str] | Sequence[str] | None = None
+        self, path: Path, path_map: Mapping[Hashable, str] | Collection[str] | None = None
     ) -> Self:
         """Set a function that chooses the first node."""
         return self.add_conditional_edges(START, path, path_map)
@@ -216,7 +216,7 @@ class StateGraph:
         self._plan().check(list(interrupt or ()))
         return self
 
-    @check_options(skip=("checkpointer",))
+    @check_options(skip=("checkpointer", "store"))
     def compile(
         self,
         checkpointer: BaseCheckpointSaver | bool | None = None,  # noqa: FBT001  LangGraph's signature
@@ -233,6 +233,8 @@ class StateGraph:
             raise UsageError(
                 'debug=True prints nothing here: stream with stream_mode="debug", and print the pieces'
             )
+        if store is not None and not callable(getattr(store, "batch", None)):  # or one like ours
+            raise UsageError(f"store must be a BaseStore, not {store!r:.80}")
         before, after = _names(interrupt_before, self.nodes), _names(interrupt_after, self.nodes)
         plan = self._plan()
         plan.check([*before, *after])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -63,7 +63,7 @@ class NodeSpec:
         timeout: float | None = None,
         defer: bool = False,
         metadata: dict[str, Any] | None = None,
-        destinations: Sequence[str] | Mapping[str, str] | None = None,
+        destinations: Collection[str] | Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.action = action
@@ -169,7 +169,7 @@ def _returns(action: Callable[..., Any] | Runnable[Any, Any]) -> object:
 
 def _destinations(
     action: Callable[..., Any] | Runnable[Any, Any],
-    declared: Sequence[str] | Mapping[str, str] | None,
+    declared: Collection[str] | Mapping[str, str] | None,
 ) -> dict[str, str | None] | None:
     if declared is not None:
         return dict(declared) if isinstance(declared, Mapping) else dict.fromkeys(declared)

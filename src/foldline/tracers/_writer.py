@@ -248,15 +248,19 @@ class TraceWriter:
             with self._lock:
                 self._pauses -= 1
             if entry is not None:
-                self._settle(entry)
+                has_waited = budget[0] <= 0 or self._is_gone
+                self._settle(entry, has_waited=has_waited)
 
-    def _settle(self, entry: Entry) -> None:
+    def _settle(self, entry: Entry, *, has_waited: bool) -> None:
         """Queue an entry that has waited long enough, twice as far as others may where the store still writes."""
         most = self._options.limit * MOST_LIMITS * (1 if self._is_gone else 2)
         if len(self._waiting) < most and not self._is_closed:
             self._append(entry)
         else:
-            self.drop(entry, f"there was no room for {self._options.trace_wait:g} s")
+            reason = f"there was no room for {self._options.trace_wait:g} s"
+            self.drop(
+                entry, reason if has_waited else "its call was cancelled while the queue was full"
+            )
 
     def _check_progress(self) -> None:
         if time.monotonic() - self._progress > self._options.trace_wait:
@@ -330,8 +334,7 @@ class TraceWriter:
 
     def _write_waiting(self) -> None:
         while True:
-            if len(self._waiting) < BATCH:
-                drive(BLOCKING.sleep(GATHERING))
+            self._gather()
             self._write_batch()
             if self._waiting:
                 continue
@@ -345,6 +348,14 @@ class TraceWriter:
             # Checked again: an entry put meanwhile found a writer and did not start another.
             if self._is_closed or not self._waiting or not self._become_writer():
                 return
+
+    def _gather(self) -> None:
+        """Let entries gather for a moment; as soon as the queue is full there is no use in it: starts wait for room."""
+        limit = self._options.limit
+        pause = GATHERING if limit >= BATCH else SHORTEST_PAUSE
+        deadline = time.monotonic() + GATHERING
+        while len(self._waiting) < min(BATCH, limit) and time.monotonic() < deadline:
+            drive(BLOCKING.sleep(pause))
 
     def _write_batch(self) -> None:
         with self._file_lock:

@@ -145,6 +145,8 @@ def _free_of_charge(generation: Generation) -> ChatGeneration:
     if isinstance(message, AIMessage) and message.usage_metadata is not None:
         usage = {**message.usage_metadata, "total_cost": 0}
         message.usage_metadata = cast("Any", usage)
+    elif isinstance(message, AIMessage):  # nothing else would say that it cost nothing
+        message.response_metadata["cost"] = 0.0
     if "cost" in message.response_metadata:
         message.response_metadata["cost"] = 0.0
     return ChatGeneration._trusted(message)
