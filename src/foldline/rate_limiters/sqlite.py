@@ -13,14 +13,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from foldline._storage.sqlite import Database
+from foldline._storage.database import Connection
+from foldline._storage.open_database import open_database
+from foldline._storage.schema import Schema
 from foldline.rate_limiters.limiter import QuotaLimiter
 from foldline.rate_limiters.quotas import Quota, make_rules
 from foldline.rate_limiters.state import Cap, Operation, Reply, State, Waiter, apply
 
 __all__ = ["SQLiteRateLimiter"]
 
-SCHEMA = ["CREATE TABLE foldline_rate_limits (key TEXT PRIMARY KEY, state TEXT NOT NULL)"]
+SCHEMA = Schema(
+    kind="rate_limits",
+    tables=("foldline_rate_limits",),
+    create="CREATE TABLE foldline_rate_limits (key TEXT PRIMARY KEY, state TEXT NOT NULL)",
+)
 READ = "SELECT state FROM foldline_rate_limits WHERE key = ?"
 WRITE = "INSERT INTO foldline_rate_limits VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET state = excluded.state"
 
@@ -72,22 +78,24 @@ class SQLiteRateLimiter(QuotaLimiter):
             rules, max_wait=max_wait, learn=learn, reserve_max_tokens=reserve_max_tokens
         )
         self._key = key
-        self._database = Database(path, "rate_limits", SCHEMA, is_durable=False)
+        self._database = open_database(path, SCHEMA, is_durable=False)
 
     def close(self) -> None:
         """Close the file; the next request opens it again."""
         self._database.close()
 
     def _apply(self, operations: Sequence[Operation]) -> Reply:
-        with self._database.write() as connection:
-            row = connection.execute(READ, (self._key,)).fetchone()
+        def work(connection: Connection) -> Reply:
+            row = connection.row(READ, (self._key,))
             data = json.loads(row[0]) if row else {}
             clock = _clock(data.get("clock"), time.monotonic(), time.time())
             state = _decode(data)
             reply = apply(state, self.rules, self._caller, operations, clock["now"])
             text = json.dumps({**asdict(state), "clock": clock})
-            connection.execute(WRITE, (self._key, text))
-        return reply
+            connection.run(WRITE, (self._key, text))
+            return reply
+
+        return self._database.write(work)
 
 
 def _clock(last: dict[str, float] | None, monotonic: float, wall: float) -> dict[str, float]:
