@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline._config import RunnableConfig
-from foldline._storage.sqlite import Database
+from foldline._storage.database import Connection, Database
+from foldline._storage.open_database import open_database
+from foldline._storage.schema import Schema, Upgrade
 from foldline.exceptions import UsageError
 from foldline.load import load
 from foldline.runnables.base import Runnable
@@ -35,21 +37,41 @@ from foldline.utils.uuid import uuid7
 
 __all__ = ["DatasetRoutes"]
 
-MIGRATIONS = (
-    """
-    CREATE TABLE cases (
+SCHEMA: Final = Schema(
+    kind="datasets",
+    tables=("foldline_cases", "foldline_results"),
+    create="""
+    CREATE TABLE foldline_cases (
         id TEXT PRIMARY KEY, dataset TEXT NOT NULL, run_id TEXT, messages TEXT NOT NULL, expected TEXT,
-        added_at REAL NOT NULL
-    ) STRICT;
-    CREATE INDEX cases_by_dataset ON cases (dataset, added_at);
-    CREATE TABLE results (
-        id TEXT PRIMARY KEY, case_id TEXT NOT NULL REFERENCES cases (id) ON DELETE CASCADE, model TEXT NOT NULL,
-        answer TEXT, error TEXT, scores TEXT NOT NULL, seconds REAL, cost REAL, run_at REAL NOT NULL
-    ) STRICT;
-    CREATE INDEX results_by_case ON results (case_id)
+        added_at {real} NOT NULL
+    ){strict};
+    CREATE INDEX foldline_cases_by_dataset ON foldline_cases (dataset, added_at);
+    CREATE TABLE foldline_results (
+        id TEXT PRIMARY KEY, case_id TEXT NOT NULL REFERENCES foldline_cases (id) ON DELETE CASCADE,
+        model TEXT NOT NULL, answer TEXT, error TEXT, scores TEXT NOT NULL, seconds {real}, cost {real},
+        run_at {real} NOT NULL
+    ){strict};
+    CREATE INDEX foldline_results_by_case ON foldline_results (case_id)
     """,
+    upgrades=(
+        Upgrade(
+            sqlite="""
+            ALTER TABLE cases RENAME TO foldline_cases;
+            ALTER TABLE results RENAME TO foldline_results;
+            DROP INDEX cases_by_dataset;
+            DROP INDEX results_by_case;
+            CREATE INDEX foldline_cases_by_dataset ON foldline_cases (dataset, added_at);
+            CREATE INDEX foldline_results_by_case ON foldline_results (case_id)
+            """
+        ),
+    ),
 )
 ROLES = {"human": "user", "ai": "assistant"}
+
+
+def _run_all(connection: Connection, statements: tuple[tuple[str, tuple[Any, ...]], ...]) -> None:
+    for statement, values in statements:
+        connection.run(statement, values)
 
 
 class DatasetRoutes:
@@ -75,7 +97,7 @@ class DatasetRoutes:
 
     def _database(self) -> Database:
         make_folder(self._settings.datasets)
-        return Database(self._settings.datasets, "datasets", MIGRATIONS)
+        return open_database(self._settings.datasets, SCHEMA)
 
     def _rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         if not self._settings.datasets.exists():
@@ -89,9 +111,7 @@ class DatasetRoutes:
     def _write(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
         database = self._database()
         try:
-            with database.write() as connection:
-                for statement, values in statements:
-                    connection.execute(statement, values)
+            database.write(lambda connection: _run_all(connection, statements))
         finally:
             database.close()
 
@@ -99,7 +119,7 @@ class DatasetRoutes:
         """Return the datasets."""
         rows = await threaded(
             self._rows,
-            "SELECT dataset, count(*), max(added_at) FROM cases GROUP BY dataset ORDER BY 3 DESC",
+            "SELECT dataset, count(*), max(added_at) FROM foldline_cases GROUP BY dataset ORDER BY 3 DESC",
         )
         names = ("name", "cases", "last")
         return answer_json({"datasets": [dict(zip(names, row, strict=True)) for row in rows]})
@@ -110,15 +130,15 @@ class DatasetRoutes:
 
     def _read(self, name: str) -> dict[str, Any]:
         rows = self._rows(
-            "SELECT id, run_id, messages, expected FROM cases WHERE dataset = ? ORDER BY added_at",
+            "SELECT id, run_id, messages, expected FROM foldline_cases WHERE dataset = ? ORDER BY added_at",
             (name,),
         )
         if not rows:
             raise LookupError(f"there is no dataset {name!r}")
         results: dict[str, dict[str, Any]] = {}
         for case, model, answer, error, scores, seconds, cost in self._rows(
-            "SELECT case_id, model, answer, error, scores, seconds, cost FROM results WHERE case_id IN "
-            "(SELECT id FROM cases WHERE dataset = ?) ORDER BY run_at",
+            "SELECT case_id, model, answer, error, scores, seconds, cost FROM foldline_results WHERE case_id IN "
+            "(SELECT id FROM foldline_cases WHERE dataset = ?) ORDER BY run_at",
             (name,),
         ):
             results.setdefault(case, {})[model] = {
@@ -159,7 +179,7 @@ class DatasetRoutes:
             raise UsageError("a case needs messages")
         case = str(uuid7())
         row = (case, name, run_id, json.dumps(messages), expected and str(expected), time.time())
-        await threaded(self._write, ("INSERT INTO cases VALUES (?, ?, ?, ?, ?, ?)", row))
+        await threaded(self._write, ("INSERT INTO foldline_cases VALUES (?, ?, ?, ?, ?, ?)", row))
         return answer_json({"id": case}, 201)
 
     def _case_of(self, run_id: str) -> tuple[list[dict[str, Any]], str | None]:
@@ -180,13 +200,13 @@ class DatasetRoutes:
         """Delete a dataset."""
         name = request.path_params["name"]
         await threaded(self._read, name)
-        await threaded(self._write, ("DELETE FROM cases WHERE dataset = ?", (name,)))
+        await threaded(self._write, ("DELETE FROM foldline_cases WHERE dataset = ?", (name,)))
         return answer_json({"deleted": name})
 
     async def delete_case(self, request: Request) -> Response:
         """Delete a case."""
         case = request.path_params["id"]
-        await threaded(self._write, ("DELETE FROM cases WHERE id = ?", (case,)))
+        await threaded(self._write, ("DELETE FROM foldline_cases WHERE id = ?", (case,)))
         return answer_json({"deleted": case})
 
     async def run(self, request: Request) -> Response:
@@ -229,7 +249,7 @@ class DatasetRoutes:
                 str(uuid7()), case["id"], model_name, result["answer"], result["error"],
                 json.dumps(result["scores"]), result["seconds"], result.get("cost"), start,
             )  # fmt: skip
-            insert = "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            insert = "INSERT INTO foldline_results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
             await threaded(self._write, (insert, row))
             yield event("result", result)
         yield event("end", {"cases": len(cases)})

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from foldline._config import RunnableConfig
-from foldline._storage.sqlite import Database
+from foldline._storage.database import Connection
+from foldline._storage.open_database import open_database
 from foldline.agents import create_agent
 from foldline.chat_history import SQLiteChatMessageHistory
 from foldline.exceptions import FoldlineError, ModelRateLimitError
@@ -23,7 +24,7 @@ from foldline.messages import AIMessage, HumanMessage, SystemMessage
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
 from foldline.runnables.base import Runnable
-from foldline.studio.datasets import MIGRATIONS, score_answer
+from foldline.studio.datasets import SCHEMA, score_answer
 from foldline.studio.example_agent import make_booking_agent
 from foldline.testing import Call, Fail, Reason, ScriptedChatModel
 from foldline.tools import tool
@@ -257,12 +258,13 @@ def _sessions(folder: Path) -> None:
 
 def _dataset(folder: Path) -> None:
     """Add a dataset with the results of two models."""
-    database = Database(folder / "datasets.db", "datasets", MIGRATIONS)
-    with database.write() as connection:
+    database = open_database(folder / "datasets.db", SCHEMA)
+
+    def work(connection: Connection) -> None:
         for number, (question, answer) in enumerate(QUESTIONS[:3]):
             messages = json.dumps([{"role": "user", "content": question}])
             case = (f"case-{number}", "everyday questions", None, messages, answer, time.time())
-            connection.execute("INSERT INTO cases VALUES (?, ?, ?, ?, ?, ?)", case)
+            connection.run("INSERT INTO foldline_cases VALUES (?, ?, ?, ?, ?, ?)", case)
             for model, text in (
                 ("gpt-5-mini", answer),
                 ("gpt-4o-mini", answer[: len(answer) // 2]),
@@ -271,7 +273,11 @@ def _dataset(folder: Path) -> None:
                 result = (
                     f"{model}-{number}", f"case-{number}", model, text, None, scores, 0.8 + number, 0.0004, time.time(),
                 )  # fmt: skip
-                connection.execute("INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", result)
+                connection.run(
+                    "INSERT INTO foldline_results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", result
+                )
+
+    database.write(work)
     database.close()
 
 
