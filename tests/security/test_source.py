@@ -136,7 +136,6 @@ SINKS = {
         "utils/sql_database.py::SQLDatabase._execute": "one statement, read-only unless told otherwise",
         "_storage/sqlite.py": "migrations of ours; `rows` passes on what its callers wrote out (they are scanned too)",
         "_storage/postgres.py::PostgresServer.__init__": "the schema its subclass wrote out",
-        "_storage/postgres.py::PostgresServer.pages": "passes on what its callers wrote out",
         "_storage/postgres_database.py": "passes on what stores wrote out, with the marks of psycopg; values are bound",
         "_storage/sqlite_database.py": "schemas of ours; passes on what stores wrote out; values are bound",
         "_storage/forget.py": "tables and columns of ours; values are bound",

@@ -104,8 +104,12 @@ def test_F_K02_a_damaged_row_is_left_out_with_a_report(path, plane, caplog):
     store = SQLiteVectorStore(plane, path)
     store.add_texts(["1 0", "0.9 0.1", "0.8 0.2"], ids=["a", "b", "c"])
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE vectors SET document = x'ff00' WHERE id = CAST('a' AS BLOB)")
-        connection.execute("UPDATE vectors SET vector = x'00' WHERE id = CAST('b' AS BLOB)")
+        connection.execute(
+            "UPDATE foldline_vectors SET document = x'ff00' WHERE id = CAST('a' AS BLOB)"
+        )
+        connection.execute(
+            "UPDATE foldline_vectors SET vector = x'00' WHERE id = CAST('b' AS BLOB)"
+        )
     connection.close()
     second_store = SQLiteVectorStore(plane, path)
     assert [document.id for document in second_store.similarity_search("1 0", k=2)] == ["c"]

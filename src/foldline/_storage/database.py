@@ -36,6 +36,11 @@ class Connection(Protocol):
     def each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement for each of some rows of values."""
 
+    def pages(
+        self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
+    ) -> Iterator[list[Row]]:
+        """Run a statement; yield its rows page by page."""
+
     def lock(self, number: LockNumber, name: str) -> None:
         """Lock a name until the transaction ends. SQLite has one writer at a time, and needs no lock."""
 

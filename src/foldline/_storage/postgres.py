@@ -5,7 +5,7 @@ A broken connection is dropped, and the work is repeated once on a new one, unle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias, TypeVar
 
 from foldline._storage.pool import ConnectionPool
@@ -87,19 +87,13 @@ class PostgresServer:
         except (self._psycopg.Error, UnicodeEncodeError) as error:
             raise self._explained(error) from error
 
-    def pages(
-        self, statement: str, values: Sequence[Any], size: int
+    def each_page(
+        self, work: Callable[[PostgresConnection], Iterator[list[tuple[Any, ...]]]]
     ) -> Iterator[list[tuple[Any, ...]]]:
-        """Read the rows of a query page by page, by a cursor of the server."""
+        """Yield the pages that work reads in one transaction."""
         try:
-            with (
-                self._pool.connection() as connection,
-                connection.transaction(),
-                connection.cursor(name="foldline_pages") as cursor,
-            ):
-                cursor.execute(statement, values)
-                while page := cursor.fetchmany(size):
-                    yield page
+            with self._pool.connection() as connection, connection.transaction():
+                yield from work(connection)
         except self._psycopg.Error as error:
             raise self._explained(error) from error
 

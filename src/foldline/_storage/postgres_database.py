@@ -55,6 +55,15 @@ class PostgresStatements:
             with self._connection.cursor() as cursor:
                 cursor.executemany(_percent(statement), rows)
 
+    def pages(
+        self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
+    ) -> Iterator[list[Row]]:
+        """Run a statement; yield its rows page by page, by a cursor of the server."""
+        with self._connection.cursor(name="foldline_pages") as cursor:
+            cursor.execute(_percent(statement), values)
+            while page := cursor.fetchmany(size):
+                yield page
+
     def lock(self, number: LockNumber, name: str) -> None:
         """Lock a name until the transaction ends."""
         self._connection.execute(
@@ -100,7 +109,9 @@ class PostgresDatabase:
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
     ) -> Iterator[list[Row]]:
         """Read the rows of one query page by page, on one snapshot."""
-        return self._server.pages(_percent(statement), values, size)
+        return self._server.each_page(
+            lambda connection: PostgresStatements(connection).pages(statement, values, size=size)
+        )
 
     def close(self) -> None:
         """Close the idle connections; the next use opens new ones."""

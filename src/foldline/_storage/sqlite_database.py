@@ -65,6 +65,17 @@ class SqliteConnection:
         """Run a statement for each of some rows of values."""
         self._connection.executemany(statement, rows)
 
+    def pages(
+        self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
+    ) -> Iterator[list[Row]]:
+        """Run a statement; yield its rows page by page."""
+        cursor = self._connection.execute(statement, values)
+        try:
+            while page := cursor.fetchmany(size):
+                yield page
+        finally:
+            cursor.close()
+
     def lock(self, number: LockNumber, name: str) -> None:
         """Do nothing: SQLite has one writer at a time."""
 
@@ -124,12 +135,7 @@ class SqliteDatabase:
     ) -> Iterator[list[Row]]:
         """Read the rows of one query page by page, on one snapshot."""
         with self._connection() as connection:
-            cursor = connection.execute(statement, values)
-            try:
-                while page := cursor.fetchmany(size):
-                    yield page
-            finally:
-                cursor.close()
+            yield from SqliteConnection(connection).pages(statement, values, size=size)
 
     def close(self) -> None:
         """Close the idle connections; the next use opens new ones."""

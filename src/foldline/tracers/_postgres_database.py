@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from foldline._io.locks import mutex
 from foldline._storage.postgres import PostgresConnection, PostgresServer
+from foldline._storage.schema import LockNumber
 from foldline.exceptions import StoreError
 from foldline.tracers._columns import LOSSES_TABLE, NEW_IN_VERSION_3, VERSION, WAITING_INDEX
 from foldline.tracers._database import Cursor, Search, Session, Statements
@@ -20,7 +21,7 @@ from foldline.utils.data_places import place_name
 __all__ = ["PostgresTraces"]
 
 T = TypeVar("T")
-LOCK = 7364528
+LOCK = int(LockNumber.TRACES)
 SCHEMA = f"""
 CREATE TABLE runs (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

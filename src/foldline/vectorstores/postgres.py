@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from foldline._storage.postgres import PostgresConnection, PostgresServer
+from foldline._storage.schema import LockNumber
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PostgresVectorStore"]
 
-LOCK = "SELECT pg_advisory_xact_lock(7364503)"
+LOCK = f"SELECT pg_advisory_xact_lock({int(LockNumber.SCHEMA)})"
 """Prevents two processes from creating the tables at the same time, which is an error in PostgreSQL."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS foldline_vector_collections (name TEXT PRIMARY KEY, dimension INTEGER NOT NULL);
@@ -83,9 +84,7 @@ class PostgresVectorStore(EmbeddedVectorStore):
         self.embedding = embedding
         self.collection = collection
         self._server = (
-            conninfo
-            if isinstance(conninfo, PostgresServer)
-            else PostgresServer(conninfo, "SELECT 1")
+            conninfo if isinstance(conninfo, PostgresServer) else PostgresServer(conninfo)
         )
         self.has_pgvector: bool = self._server.run(
             lambda connection: _prepare(connection, pgvector)
@@ -130,7 +129,8 @@ class PostgresVectorStore(EmbeddedVectorStore):
     def _set_dimension(self, connection: PostgresConnection, dimension: int) -> None:
         # One writer at a time per collection: two could deadlock on each other's rows.
         connection.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 7364503))", (self.collection,)
+            "SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))",
+            (self.collection, int(LockNumber.VECTORS)),
         )
         row = connection.execute(SELECT_DIMENSION, (self.collection,)).fetchone()
         if row and row[0] != dimension:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any, Self
 
 from foldline._io import mutex
-from foldline._storage.sqlite import Database
+from foldline._storage.database import Connection, Row
+from foldline._storage.open_database import open_database
+from foldline._storage.schema import Schema, Upgrade
 from foldline._traceback import entry_point
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
@@ -28,19 +29,31 @@ if TYPE_CHECKING:
 
 __all__ = ["SQLiteVectorStore"]
 
-MIGRATIONS = [
-    """
-    CREATE TABLE collections (
-        name BLOB PRIMARY KEY, dimension INTEGER NOT NULL, changes INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE vectors (
-        place INTEGER PRIMARY KEY AUTOINCREMENT,
-        collection BLOB NOT NULL, id BLOB NOT NULL, document BLOB NOT NULL, vector BLOB NOT NULL,
+SCHEMA = Schema(
+    kind="vectors",
+    tables=("foldline_vector_collections", "foldline_vectors"),
+    create="""
+    CREATE TABLE foldline_vector_collections (
+        name {blob} PRIMARY KEY, dimension INTEGER NOT NULL, changes INTEGER NOT NULL
+    ){strict_keyed};
+    CREATE TABLE foldline_vectors (
+        place {number},
+        collection {blob} NOT NULL, id {blob} NOT NULL, document {blob} NOT NULL, vector {blob} NOT NULL,
         UNIQUE (collection, id)
-    ) STRICT;
-    CREATE INDEX vectors_by_place ON vectors (collection, place)
-    """
-]
+    ){strict};
+    CREATE INDEX foldline_vectors_by_place ON foldline_vectors (collection, place)
+    """,
+    upgrades=(
+        Upgrade(
+            sqlite="""
+            ALTER TABLE collections RENAME TO foldline_vector_collections;
+            ALTER TABLE vectors RENAME TO foldline_vectors;
+            DROP INDEX vectors_by_place;
+            CREATE INDEX foldline_vectors_by_place ON foldline_vectors (collection, place)
+            """
+        ),
+    ),
+)
 BATCH = 4096
 """Rows read at once when the matrix is filled."""
 
@@ -69,7 +82,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
         self.embedding = embedding
         self.collection = collection
         self._name = _bytes(collection)
-        self._database = Database(path, "vectors", MIGRATIONS)
+        self._database = open_database(path, SCHEMA)
         self._lock = mutex()
         self._cache = _Cache()
 
@@ -85,8 +98,8 @@ class SQLiteVectorStore(EmbeddedVectorStore):
 
     def _dimension(self) -> int | None:
         rows = self._database.rows(
-            "SELECT dimension FROM collections WHERE name = ? "
-            "AND EXISTS (SELECT 1 FROM vectors WHERE collection = name)",
+            "SELECT dimension FROM foldline_vector_collections WHERE name = ? "
+            "AND EXISTS (SELECT 1 FROM foldline_vectors WHERE collection = name)",
             (self._name,),
         )
         return int(rows[0][0]) if rows else None
@@ -96,52 +109,55 @@ class SQLiteVectorStore(EmbeddedVectorStore):
             (self._name, _bytes(str(document.id)), pack(document), vector.astype("<f4").tobytes())
             for document, vector in zip(documents, vectors, strict=True)
         ]
-        with self._database.write() as connection:
+
+        def write(connection: Connection) -> None:
             self._record_change(connection, int(vectors.shape[1]))
             # REPLACE assigns a new place, which tells other processes that the row is new.
-            connection.executemany(
-                "INSERT OR REPLACE INTO vectors (collection, id, document, vector) VALUES (?, ?, ?, ?)",
+            connection.each(
+                "INSERT OR REPLACE INTO foldline_vectors (collection, id, document, vector) VALUES (?, ?, ?, ?)",
                 rows,
             )
 
+        self._database.write(write)
+
     def _record_change(self, connection: Connection, dimension: int) -> None:
-        row = connection.execute(
-            "SELECT dimension, EXISTS (SELECT 1 FROM vectors WHERE collection = name) "
-            "FROM collections WHERE name = ?",
+        row = connection.row(
+            "SELECT dimension, EXISTS (SELECT 1 FROM foldline_vectors WHERE collection = name) "
+            "FROM foldline_vector_collections WHERE name = ?",
             (self._name,),
-        ).fetchone()
+        )
         if row and row[1] and row[0] != dimension:
             raise UsageError(
-                f"{self._database.path}: the collection {self.collection!r} holds vectors of {row[0]} numbers, "
+                f"{self._database.where}: the collection {self.collection!r} holds vectors of {row[0]} numbers, "
                 f"got one of {dimension}: use the embedding model that it was filled with"
             )
-        connection.execute(
-            "INSERT INTO collections (name, dimension, changes) VALUES (?, ?, 1) "
+        connection.run(
+            "INSERT INTO foldline_vector_collections (name, dimension, changes) VALUES (?, ?, 1) "
             "ON CONFLICT (name) DO UPDATE SET changes = changes + 1, dimension = excluded.dimension",
             (self._name, dimension),
         )
 
     def _remove(self, ids: Sequence[str]) -> None:
-        with self._database.write() as connection:
-            connection.executemany(
-                "DELETE FROM vectors WHERE collection = ? AND id = ?",
+        def write(connection: Connection) -> None:
+            connection.each(
+                "DELETE FROM foldline_vectors WHERE collection = ? AND id = ?",
                 [(self._name, _bytes(id_)) for id_ in ids],
             )
-            connection.execute(
-                "UPDATE collections SET changes = changes + 1 WHERE name = ?", (self._name,)
+            connection.run(
+                "UPDATE foldline_vector_collections SET changes = changes + 1 WHERE name = ?",
+                (self._name,),
             )
 
+        self._database.write(write)
+
     def _get(self, ids: Sequence[str]) -> list[Document]:
-        documents = []
-        with self._database.read() as connection:
-            for id_ in ids:
-                row = connection.execute(
-                    "SELECT document FROM vectors WHERE collection = ? AND id = ?",
-                    (self._name, _bytes(id_)),
-                ).fetchone()
-                document = unpack(row[0], id_, self._database.path) if row else None
-                documents += [document] if document is not None else []
-        return documents
+        def read(connection: Connection) -> list[Row | None]:
+            statement = "SELECT document FROM foldline_vectors WHERE collection = ? AND id = ?"
+            return [connection.row(statement, (self._name, _bytes(id_))) for id_ in ids]
+
+        rows = zip(ids, self._database.read(read), strict=True)
+        documents = [unpack(row[0], id_, self._database.where) for id_, row in rows if row]
+        return [document for document in documents if document is not None]
 
     def _nearest(
         self, vector: Floats, k: int, filter: Filter | None, *, with_vectors: bool
@@ -168,62 +184,66 @@ class SQLiteVectorStore(EmbeddedVectorStore):
         return hits
 
     def _documents(self, places: list[int]) -> dict[int, Document]:
+        def read(connection: Connection) -> list[Row | None]:
+            statement = "SELECT id, document FROM foldline_vectors WHERE place = ?"
+            return [connection.row(statement, (place,)) for place in places]
+
         documents: dict[int, Document] = {}
-        with self._database.read() as connection:
-            for place in places:
-                row = connection.execute(
-                    "SELECT id, document FROM vectors WHERE place = ?", (place,)
-                ).fetchone()
-                document = unpack(row[1], _text(row[0]), self._database.path) if row else None
-                if document is not None:
-                    documents[place] = document
+        for place, row in zip(places, self._database.read(read), strict=True):
+            document = unpack(row[1], _text(row[0]), self._database.where) if row else None
+            if document is not None:
+                documents[place] = document
         return documents
 
     # -- the matrix
 
     def _refresh_cache(self) -> _Cache:
         """Return the cache after reading the changes in the file."""
-        with self._lock, self._database.read() as connection:
-            row = connection.execute(
-                "SELECT changes, dimension FROM collections WHERE name = ?", (self._name,)
-            ).fetchone()
-            changes, dimension = row or (0, 0)
-            if changes != self._cache.changes:
-                self._cache = self._cache.usable_for(dimension)
-                self._read_new(connection, dimension)
-                self._remove_deleted(connection)
-                # The counter was read first: rows added since then are already read, or are read next time.
-                self._cache.changes = changes
+        with self._lock:
+            self._database.read(self._read_changes)
             return self._cache
 
-    def _read_new(self, connection: Connection, dimension: int) -> None:
-        rows = connection.execute(
-            "SELECT place, id, vector FROM vectors WHERE collection = ? AND place > ? ORDER BY place",
-            (self._name, self._cache.last),
+    def _read_changes(self, connection: Connection) -> None:
+        row = connection.row(
+            "SELECT changes, dimension FROM foldline_vector_collections WHERE name = ?",
+            (self._name,),
         )
-        while batch := rows.fetchmany(BATCH):
-            self._cache.append(self._decode_batch(batch, dimension), dimension)
+        changes, dimension = row or (0, 0)
+        if changes != self._cache.changes:
+            self._cache = self._cache.usable_for(dimension)
+            self._read_new(connection, dimension)
+            self._remove_deleted(connection)
+            self._cache.changes = changes
 
-    def _decode_batch(
-        self, batch: list[tuple[int, bytes, bytes]], dimension: int
-    ) -> Iterator[tuple[int, bytes]]:
+    def _read_new(self, connection: Connection, dimension: int) -> None:
+        pages = connection.pages(
+            "SELECT place, id, vector FROM foldline_vectors WHERE collection = ? AND place > ? ORDER BY place",
+            (self._name, self._cache.last),
+            size=BATCH,
+        )
+        for page in pages:
+            self._cache.append(self._decode_batch(page, dimension), dimension)
+
+    def _decode_batch(self, batch: list[Row], dimension: int) -> Iterator[tuple[int, bytes]]:
         for place, name, vector in batch:
             if len(vector) == 4 * dimension:
                 yield place, vector
             else:
                 logger.warning(
                     "%s: the vector of document %r is damaged and left out",
-                    self._database.path,
+                    self._database.where,
                     _text(name),
                 )
 
     def _remove_deleted(self, connection: Connection) -> None:
-        count = connection.execute(
-            "SELECT count(*) FROM vectors WHERE collection = ?", (self._name,)
-        ).fetchone()[0]
+        ((count,),) = connection.rows(
+            "SELECT count(*) FROM foldline_vectors WHERE collection = ?", (self._name,)
+        )
         if self._cache.rows is None or count == self._cache.rows.active_count:
             return
-        rows = connection.execute("SELECT place FROM vectors WHERE collection = ?", (self._name,))
+        rows = connection.rows(
+            "SELECT place FROM foldline_vectors WHERE collection = ?", (self._name,)
+        )
         existing = {place for (place,) in rows}
         self._cache.rows.remove(
             row for row, place in enumerate(self._cache.places) if place not in existing
