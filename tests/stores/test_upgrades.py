@@ -1,0 +1,185 @@
+"""Files with the tables of an older foldline open, keep their rows, and get the newest schema.
+
+The old tables had names that a program may use for its own (`answers`, `pairs`, …): such a table is left alone.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foldline.caches import SQLiteCache
+from foldline.caches._values import hashed_key, pack
+from foldline.exceptions import StoreError
+from foldline.outputs import Generation
+
+SCHEMA = "CREATE TABLE foldline_schema (kind TEXT PRIMARY KEY, version INTEGER NOT NULL)"
+
+
+@dataclass(frozen=True)
+class Old:
+    """What an older foldline wrote into a file."""
+
+    kind: str
+    table: str
+    version: int
+    create: str
+    row: tuple[Any, ...]
+    open: Callable[[Path], Any]
+    read: Callable[[Any], object]
+    """Reads the row by the store."""
+    expected: object
+    use: Callable[[Any], None]
+    """Writes something new."""
+
+
+OLD = {
+    "cache": Old(
+        kind="cache",
+        table="answers",
+        version=1,
+        create="""
+        CREATE TABLE answers (key TEXT PRIMARY KEY, value TEXT NOT NULL, kept_at REAL NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE INDEX answers_by_age ON answers (kept_at)
+        """,
+        row=(hashed_key("p", "m"), pack([Generation(text="kept")]), 1.7e9),
+        open=SQLiteCache,
+        read=lambda cache: cache.lookup("p", "m"),
+        expected=[Generation(text="kept")],
+        use=lambda cache: cache.update("new", "m", [Generation(text="new")]),
+    ),
+}
+
+
+@pytest.fixture(params=OLD)
+def old(request: pytest.FixtureRequest) -> Old:
+    return OLD[request.param]
+
+
+def write_old_file(path: Path, old: Old) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(old.create)
+        connection.execute(SCHEMA)
+        connection.execute("INSERT INTO foldline_schema VALUES (?, ?)", (old.kind, old.version))
+        marks = ", ".join("?" * len(old.row))
+        connection.execute(f"INSERT INTO {old.table} VALUES ({marks})", old.row)
+
+
+def schema_of(path: Path) -> dict[str, object]:
+    """Return the tables and indexes of a file, by what they are and not by the text that made them."""
+    with closing(sqlite3.connect(path)) as connection:
+
+        def pragma(name: str, argument: str) -> list[Any]:
+            return connection.execute(f"PRAGMA {name}('{argument}')").fetchall()
+
+        tables = connection.execute("PRAGMA table_list").fetchall()
+        schema: dict[str, object] = {}
+        for _, name, *form in tables:
+            if not name.startswith("sqlite_"):
+                schema[name] = form, pragma("table_xinfo", name)
+                for _, index, *kind in pragma("index_list", name):
+                    schema[index] = name, kind, pragma("index_xinfo", index)
+        schema["versions"] = connection.execute("SELECT * FROM foldline_schema").fetchall()
+        return schema
+
+
+def rows_of(path: Path, table: str) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(f"SELECT * FROM {table}").fetchall()
+
+
+def test_a_file_of_an_older_version_keeps_its_rows(old: Old, tmp_path: Path) -> None:
+    write_old_file(tmp_path / "old.db", old)
+
+    store = old.open(tmp_path / "old.db")
+
+    assert old.read(store) == old.expected
+    old.use(store)
+    assert old.read(store) == old.expected
+
+
+def test_a_file_of_an_older_version_gets_the_schema_of_a_new_one(old: Old, tmp_path: Path) -> None:
+    write_old_file(tmp_path / "old.db", old)
+
+    old.open(tmp_path / "old.db").close()
+    old.open(tmp_path / "new.db").close()
+
+    upgraded = schema_of(tmp_path / "old.db")
+    assert upgraded == schema_of(tmp_path / "new.db")
+    assert old.table not in upgraded
+    assert f"foldline_{old.table}" in upgraded
+
+
+def test_a_file_that_is_opened_again_is_not_changed(old: Old, tmp_path: Path) -> None:
+    write_old_file(tmp_path / "old.db", old)
+    old.open(tmp_path / "old.db").close()
+    before = schema_of(tmp_path / "old.db")
+
+    store = old.open(tmp_path / "old.db")
+
+    assert old.read(store) == old.expected
+    assert schema_of(tmp_path / "old.db") == before
+
+
+def test_a_programs_own_table_with_the_old_name_is_left_alone(old: Old, tmp_path: Path) -> None:
+    path = tmp_path / "own.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE {old.table} (mine TEXT)")
+        connection.execute(f"CREATE INDEX {old.table}_by_age ON {old.table} (mine)")
+        connection.execute(f"INSERT INTO {old.table} VALUES ('own')")
+
+    store = old.open(path)
+    old.use(store)
+    store.close()
+
+    assert rows_of(path, old.table) == [("own",)]
+    assert len(rows_of(path, f"foldline_{old.table}")) == 1
+
+
+def test_a_programs_own_table_made_after_the_upgrade_is_left_alone(
+    old: Old, tmp_path: Path
+) -> None:
+    path = tmp_path / "old.db"
+    write_old_file(path, old)
+    old.open(path).close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE {old.table} (mine TEXT)")
+        connection.execute(f"INSERT INTO {old.table} VALUES ('own')")
+
+    store = old.open(path)
+
+    assert old.read(store) == old.expected
+    assert rows_of(path, old.table) == [("own",)]
+
+
+def test_an_upgrade_that_fails_changes_nothing(old: Old, tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    write_old_file(path, old)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE foldline_{old.table} (mine TEXT)")
+    before = schema_of(path)
+
+    with pytest.raises(StoreError, match=f"foldline_{old.table}"):
+        old.open(path)
+
+    assert schema_of(path) == before
+    assert rows_of(path, old.table) == [old.row]
+
+
+def test_a_file_of_a_newer_version_is_refused_and_unchanged(old: Old, tmp_path: Path) -> None:
+    path = tmp_path / "newer.db"
+    old.open(path).close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE foldline_schema SET version = 99")
+    before = schema_of(path)
+
+    with pytest.raises(StoreError, match="newer foldline"):
+        old.open(path)
+
+    assert schema_of(path) == before
