@@ -18,6 +18,7 @@ from foldline.caches import SQLiteCache
 from foldline.caches._values import hashed_key, pack
 from foldline.exceptions import StoreError
 from foldline.outputs import Generation
+from foldline.stores import SQLiteStore
 
 SCHEMA = "CREATE TABLE foldline_schema (kind TEXT PRIMARY KEY, version INTEGER NOT NULL)"
 
@@ -53,6 +54,17 @@ OLD = {
         read=lambda cache: cache.lookup("p", "m"),
         expected=[Generation(text="kept")],
         use=lambda cache: cache.update("new", "m", [Generation(text="new")]),
+    ),
+    "store": Old(
+        kind="store",
+        table="pairs",
+        version=1,
+        create="CREATE TABLE pairs (key BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",
+        row=(b"k", b"\0kept"),
+        open=SQLiteStore,
+        read=lambda store: store.mget(["k"]),
+        expected=[b"\0kept"],
+        use=lambda store: store.mset([("new", b"new")]),
     ),
 }
 
