@@ -259,7 +259,9 @@ def test_F_K02_a_damaged_row_is_reported_and_the_others_are_read(tmp_path: Path)
     history = SQLiteChatMessageHistory("s", tmp_path / "chats.db")
     history.add_messages([HumanMessage(content=str(number)) for number in range(3)])
     with sqlite3.connect(tmp_path / "chats.db") as connection:
-        connection.execute('UPDATE foldline_messages SET value = \'{"lc": 1, "broken"\' WHERE place = 2')
+        connection.execute(
+            'UPDATE foldline_messages SET value = \'{"lc": 1, "broken"\' WHERE place = 2'
+        )
     connection.close()
 
     readable = history.read()
@@ -277,7 +279,8 @@ def test_F_K02_a_row_that_names_a_foreign_class_is_never_built(tmp_path: Path) -
     hostile = '{"lc": 1, "type": "constructor", "id": ["subprocess", "Popen"], "kwargs": {"args": ["touch", "x"]}}'
     with sqlite3.connect(tmp_path / "chats.db") as connection:
         connection.execute(
-            "INSERT INTO foldline_messages (session, value, added_at) VALUES ('s', ?, 0)", (hostile,)
+            "INSERT INTO foldline_messages (session, value, added_at) VALUES ('s', ?, 0)",
+            (hostile,),
         )
     connection.close()
 

@@ -17,6 +17,7 @@ import pytest
 from foldline.caches import SQLiteCache
 from foldline.caches._values import hashed_key, pack
 from foldline.exceptions import StoreError
+from foldline.indexing import SQLiteRecordManager
 from foldline.outputs import Generation
 from foldline.stores import SQLiteStore
 
@@ -65,6 +66,27 @@ OLD = {
         read=lambda store: store.mget(["k"]),
         expected=[b"\0kept"],
         use=lambda store: store.mset([("new", b"new")]),
+    ),
+    "index": Old(
+        kind="index",
+        table="records",
+        version=1,
+        create="""
+        CREATE TABLE records (
+            namespace BLOB NOT NULL, key BLOB NOT NULL, source BLOB, seen REAL NOT NULL,
+            PRIMARY KEY (namespace, key)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX records_by_age ON records (namespace, seen);
+        CREATE INDEX records_by_source ON records (namespace, source, seen)
+        """,
+        row=(b"n", b"k", b"page", 1.7e9),
+        open=lambda path: SQLiteRecordManager("n", path),
+        read=lambda records: (
+            records.list_keys(group_ids=["page"]),
+            records.list_keys(before=1.71e9),
+        ),
+        expected=(["k"], ["k"]),
+        use=lambda records: records.update(["new"]),
     ),
 }
 
