@@ -17,6 +17,7 @@ import pytest
 from foldline.caches import SQLiteCache
 from foldline.caches._values import hashed_key, pack
 from foldline.exceptions import StoreError
+from foldline.graph import SqliteCache
 from foldline.indexing import SQLiteRecordManager
 from foldline.outputs import Generation
 from foldline.stores import SQLiteStore
@@ -87,6 +88,20 @@ OLD = {
         ),
         expected=(["k"], ["k"]),
         use=lambda records: records.update(["new"]),
+    ),
+    "node_results": Old(
+        kind="node_results",
+        table="node_results",
+        version=1,
+        create="""
+        CREATE TABLE node_results (place TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, until REAL,
+        PRIMARY KEY (place, key))
+        """,
+        row=('["a"]', "k", "kept", None),
+        open=SqliteCache,
+        read=lambda cache: cache.get(("a",), "k"),
+        expected="kept",
+        use=lambda cache: cache.set(("a",), "new", "new", None),
     ),
 }
 
