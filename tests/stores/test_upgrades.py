@@ -17,12 +17,16 @@ import pytest
 from foldline.caches import SQLiteCache
 from foldline.caches._values import hashed_key, pack
 from foldline.exceptions import StoreError
-from foldline.graph import SqliteCache
+from foldline.graph import SqliteCache, SqliteStore
 from foldline.indexing import SQLiteRecordManager
 from foldline.outputs import Generation
 from foldline.stores import SQLiteStore
 
 SCHEMA = "CREATE TABLE foldline_schema (kind TEXT PRIMARY KEY, version INTEGER NOT NULL)"
+ITEMS = """
+CREATE TABLE items (namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, created_at TEXT NOT NULL,
+updated_at TEXT NOT NULL, until TEXT, vectors TEXT, PRIMARY KEY (namespace, key)) WITHOUT ROWID
+"""
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,28 @@ OLD = {
         read=lambda cache: cache.get(("a",), "k"),
         expected="kept",
         use=lambda cache: cache.set(("a",), "new", "new", None),
+    ),
+    "items": Old(
+        kind="items",
+        table="items",
+        version=2,
+        create=f"{ITEMS}; ALTER TABLE items ADD COLUMN ttl REAL",
+        row=("a\x1f", "k", '{"v": 1}', "2026-01-01", "2026-01-01", None, None, None),
+        open=SqliteStore,
+        read=lambda store: store.get(("a",), "k").value,
+        expected={"v": 1},
+        use=lambda store: store.put(("a",), "new", {"v": 2}, ttl=10),
+    ),
+    "items without ttl": Old(
+        kind="items",
+        table="items",
+        version=1,
+        create=ITEMS,
+        row=("a\x1f", "k", '{"v": 1}', "2026-01-01", "2026-01-01", None, None),
+        open=SqliteStore,
+        read=lambda store: store.get(("a",), "k").value,
+        expected={"v": 1},
+        use=lambda store: store.put(("a",), "new", {"v": 2}, ttl=10),
     ),
 }
 
