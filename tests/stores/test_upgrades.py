@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,6 +201,16 @@ def test_a_file_that_is_opened_again_is_not_changed(old: Old, tmp_path: Path) ->
 
     assert old.read(store) == old.expected
     assert schema_of(tmp_path / "old.db") == before
+
+
+def test_many_that_open_an_old_file_at_once_find_its_rows(old: Old, tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    write_old_file(path, old)
+
+    with ThreadPoolExecutor(8) as pool:
+        stores = list(pool.map(lambda _: old.open(path), range(8)))
+
+    assert [old.read(store) for store in stores] == [old.expected] * 8
 
 
 def test_a_programs_own_table_with_the_old_name_is_left_alone(old: Old, tmp_path: Path) -> None:

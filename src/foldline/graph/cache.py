@@ -86,7 +86,6 @@ WRITE: Final = (
     "INSERT INTO foldline_node_results (place, key, value, until) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (place, key) DO UPDATE SET value = excluded.value, until = excluded.until"
 )
-CLEAR: Final = "DELETE FROM foldline_node_results"
 
 
 class SqliteCache(BaseCache):
@@ -107,10 +106,12 @@ class SqliteCache(BaseCache):
 
     def clear(self, namespace: Namespace | None = None) -> None:
         """Delete everything, or the texts of a namespace."""
-        statement, values = CLEAR, ()
-        if namespace is not None:
-            statement, values = f"{CLEAR} WHERE place = ?", (json.dumps(namespace),)
-        self._database.write(lambda connection: connection.run(statement, values))
+        where, values = (
+            ("", []) if namespace is None else (" WHERE place = ?", [json.dumps(namespace)])
+        )
+        self._database.write(
+            lambda connection: connection.run("DELETE FROM foldline_node_results" + where, values)
+        )
 
     def close(self) -> None:
         """Close the idle connections."""
