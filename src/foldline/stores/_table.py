@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from foldline._storage.database import Connection
+from foldline._storage.database import Row
 from foldline._storage.open_database import open_database
 from foldline._storage.postgres import PostgresServer
 from foldline._storage.schema import Schema, Upgrade
@@ -38,17 +38,10 @@ class TableByteStore(BaseStore[str, bytes]):
     def mget(self, keys: Sequence[str]) -> list[bytes | None]:
         """Return the values of some keys, None where there is none."""
         names = [_bytes(key) for key in keys]
-
-        def read(connection: Connection) -> dict[bytes, bytes]:
-            values: dict[bytes, bytes] = {}
-            for start in range(0, len(names), KEYS):
-                part = names[start : start + KEYS]
-                marks = ", ".join("?" * len(part))
-                query = f"SELECT key, value FROM foldline_pairs WHERE key IN ({marks})"
-                values.update(connection.rows(query, part))
-            return values
-
-        values = self._database.read(read)
+        if len(names) <= KEYS:
+            values = _values(self._database.rows, names)
+        else:  # several queries, which see one snapshot
+            values = self._database.read(lambda connection: _values(connection.rows, names))
         return [values.get(name) for name in names]
 
     def mset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
@@ -82,6 +75,17 @@ class TableByteStore(BaseStore[str, bytes]):
     def close(self) -> None:
         """Close the idle connections."""
         self._database.close()
+
+
+def _values(
+    rows: Callable[[str, list[bytes]], list[Row]], names: list[bytes]
+) -> dict[bytes, bytes]:
+    values: dict[bytes, bytes] = {}
+    for start in range(0, len(names), KEYS):
+        part = names[start : start + KEYS]
+        marks = ", ".join("?" * len(part))
+        values.update(rows(f"SELECT key, value FROM foldline_pairs WHERE key IN ({marks})", part))
+    return values
 
 
 def _bytes(key: str) -> bytes:
