@@ -271,16 +271,33 @@ def test_a_table_of_an_older_version_keeps_its_values(postgres_url, ttl):
 
 def test_writers_of_the_same_values_do_not_wait_for_one_another_for_ever(make):
     store = make()
-    names = [f"{number:03}" for number in range(100)]
+    names = [f"{number:03}" for number in range(300)]
 
     def write(turn):
         order = names if turn % 2 else names[::-1]
         store.batch([PutOp(("a",), name, {"turn": turn}) for name in order])
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(write, range(16)))
+        list(pool.map(write, range(24)))
 
     assert len({item.value["turn"] for item in store.search(("a",), limit=1000)}) == 1
+
+
+def test_writers_that_delete_what_others_write_do_not_wait_for_one_another_for_ever(make):
+    store = make()
+    names = [f"{number:03}" for number in range(300)]
+
+    def write(turn):
+        put, deleted = (names[:150], names[150:]) if turn % 2 else (names[150:], names[:150])
+        values = [PutOp(("a",), name, {"turn": turn}) for name in put]
+        store.batch([*values, *[PutOp(("a",), name, None) for name in deleted]])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(24)))
+
+    items = store.search(("a",), limit=1000)
+    assert len(items) == 150
+    assert len({item.value["turn"] for item in items}) == 1
 
 
 def test_several_things_are_done_at_once(call, make):

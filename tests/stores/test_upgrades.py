@@ -17,9 +17,14 @@ import pytest
 
 from foldline.caches import SQLiteCache
 from foldline.caches._values import hashed_key, pack
+from foldline.chat_history import SQLiteChatMessageHistory
+from foldline.checkpoint import SqliteSaver
+from foldline.checkpoint.base import Entry
 from foldline.exceptions import StoreError
 from foldline.graph import SqliteCache, SqliteStore
 from foldline.indexing import SQLiteRecordManager
+from foldline.load import dumps
+from foldline.messages import HumanMessage
 from foldline.outputs import Generation
 from foldline.stores import SQLiteStore
 
@@ -48,6 +53,44 @@ class Old:
 
 
 OLD = {
+    "history": Old(
+        kind="history",
+        table="messages",
+        version=1,
+        create="""
+        CREATE TABLE messages (
+            place INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, value TEXT NOT NULL, added_at REAL NOT NULL
+        ) STRICT;
+        CREATE INDEX messages_by_session ON messages (session, place)
+        """,
+        row=(7, "s", dumps(HumanMessage("kept", id="1")), 1.7e9),
+        open=lambda path: SQLiteChatMessageHistory("s", path),
+        read=lambda history: history.messages[0],
+        expected=HumanMessage("kept", id="1"),
+        use=lambda history: history.add_user_message("new"),
+    ),
+    "checkpoints": Old(
+        kind="checkpoints",
+        table="checkpoints",
+        version=1,
+        create="""
+        CREATE TABLE checkpoints (
+            place INTEGER PRIMARY KEY AUTOINCREMENT,
+            thread TEXT NOT NULL,
+            namespace TEXT NOT NULL,
+            id TEXT NOT NULL,
+            parent TEXT,
+            body TEXT NOT NULL,
+            added_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+        );
+        CREATE INDEX checkpoints_by_thread ON checkpoints (thread, namespace, place)
+        """,
+        row=(7, "t", "", "e1", None, "{}", "2026-01-01 00:00:00"),
+        open=SqliteSaver,
+        read=lambda saver: saver.read("t", "")[0],
+        expected=Entry("e1", None, "{}"),
+        use=lambda saver: saver.append("new", "", [Entry("e2", None, "{}")], after=None),
+    ),
     "cache": Old(
         kind="cache",
         table="answers",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import astuple
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, Self
 
@@ -87,11 +89,13 @@ class TableStore(RowStore):
 
     def _write(self, rows: list[Row], deleted: list[tuple[str, str]]) -> None:
         # In one order everywhere: writers that lock rows of PostgreSQL in other orders wait for one another for ever.
-        ordered = sorted(rows, key=lambda row: (row.namespace, row.key))
+        changes = [(row.namespace, row.key, WRITE, astuple(row)) for row in rows]
+        changes += [(*item_key, DELETE, item_key) for item_key in deleted]
+        changes.sort(key=itemgetter(0, 1))
 
         def work(connection: Connection) -> None:
-            connection.each(WRITE, [astuple(row) for row in ordered])
-            connection.each(DELETE, sorted(deleted))
+            for statement, part in groupby(changes, key=itemgetter(2)):
+                connection.each(statement, [values for _, _, _, values in part])
 
         self._database.write(work)
 
