@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from tests.servers.databases import redis_server
+from tests.servers.databases import postgres_server, postgres_url, redis_server
 
-__all__ = ["redis_server"]
+__all__ = ["postgres_server", "postgres_url", "redis_server"]

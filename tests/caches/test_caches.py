@@ -1,4 +1,4 @@
-"""The same tests for every cache, Redis on a real server."""
+"""The same tests for every cache, PostgreSQL and Redis on real servers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import sqlite3
 import time
 from pathlib import Path
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from foldline.caches import BaseCache, InMemoryCache, RedisCache, SQLiteCache
+from foldline.caches import BaseCache, InMemoryCache, PostgresCache, RedisCache, SQLiteCache
 from foldline.exceptions import StoreError, UsageError
 from foldline.messages import AIMessage
 from foldline.outputs import ChatGeneration, Generation
@@ -28,12 +29,14 @@ ANSWER = [
 ]
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
+@pytest.fixture(params=["memory", "sqlite", "postgres", "redis"])
 def cache(request: pytest.FixtureRequest, tmp_path: Path) -> BaseCache:
     if request.param == "memory":
         return InMemoryCache()
     if request.param == "sqlite":
         return SQLiteCache(tmp_path / "cache.db")
+    if request.param == "postgres":
+        return PostgresCache(request.getfixturevalue("postgres_url"))
     redis_cache = RedisCache(
         request.getfixturevalue("redis_server").url, prefix=f"test:{time.monotonic_ns()}:"
     )
@@ -86,20 +89,32 @@ def test_any_text_is_a_key_and_a_value(
     assert cache.lookup(prompt, model) == [Generation(text=text)]
 
 
-def test_F_K02_a_damaged_or_hostile_row_is_a_miss(tmp_path: Path) -> None:
-    cache = SQLiteCache(tmp_path / "cache.db")
-    cache.update("p", "m", ANSWER)
-    for value in (
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize(
+    "value",
+    [
         '{"half',
         '{"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {}}',
         "[1]",
         '"x"',
-    ):
-        with sqlite3.connect(tmp_path / "cache.db") as connection:
-            connection.execute("UPDATE answers SET value = ?", (value,))
-        connection.close()
+    ],
+)
+def test_F_K02_a_damaged_or_hostile_row_is_a_miss(
+    kind: str, value: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    if kind == "sqlite":
+        cache: BaseCache = SQLiteCache(tmp_path / "cache.db")
+        connection = sqlite3.connect(tmp_path / "cache.db")
+    else:
+        url = request.getfixturevalue("postgres_url")
+        cache, connection = PostgresCache(url), psycopg.connect(url)
+    cache.update("p", "m", ANSWER)
+    mark = "?" if kind == "sqlite" else "%s"
+    with connection:
+        connection.execute(f"UPDATE foldline_answers SET value = {mark}", (value,))
+    connection.close()
 
-        assert cache.lookup("p", "m") is None
+    assert cache.lookup("p", "m") is None
 
 
 def test_clear_of_one_prefix_leaves_others(redis_server: Server) -> None:
@@ -116,15 +131,27 @@ def test_clear_of_one_prefix_leaves_others(redis_server: Server) -> None:
     assert other.lookup("p", "m") == ANSWER
 
 
-def test_answers_grow_old(tmp_path: Path, redis_server: Server) -> None:
+def test_answers_grow_old(tmp_path: Path, postgres_url: str, redis_server: Server) -> None:
     for cache in (
         SQLiteCache(tmp_path / "c.db", ttl=0.05),
+        PostgresCache(postgres_url, ttl=0.05),
         RedisCache(redis_server.url, ttl=0.05, prefix="old:"),
     ):
         cache.update("p", "m", ANSWER)
         time.sleep(0.12)
 
         assert cache.lookup("p", "m") is None
+
+
+def test_a_cache_in_postgres_is_shared_by_those_who_open_it(postgres_url: str) -> None:
+    PostgresCache(postgres_url).update("p", "m", ANSWER)
+
+    assert PostgresCache(postgres_url).lookup("p", "m") == ANSWER
+
+
+def test_a_postgres_that_is_not_there_is_a_store_error() -> None:
+    with pytest.raises(StoreError, match="PostgreSQL"):
+        PostgresCache("postgresql://127.0.0.1:1/none")
 
 
 def test_a_redis_that_is_not_there_is_a_store_error() -> None:

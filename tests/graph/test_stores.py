@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import ClassVar
 
 import psycopg
 import pytest
 
-from foldline._storage.sqlite import Database
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.exceptions import BlockingCallError, SchemaError, UsageError
 from foldline.graph import GetOp, InMemoryStore, PostgresStore, PutOp, SearchOp, SqliteStore
 from foldline.graph.store import engine
-from foldline.graph.store.sqlite import MIGRATIONS
-from tests.servers.databases import postgres_server
+from tests.servers.databases import postgres_server, postgres_url
 
-__all__ = ["postgres_server"]
+__all__ = ["postgres_server", "postgres_url"]
 
 
 def letters(texts):
@@ -229,30 +228,76 @@ def test_a_value_that_was_written_again_keeps_its_new_time(make):
     assert store.get(("a",), "k") is None
 
 
-def test_a_file_of_an_older_version_gets_the_time_of_its_values(tmp_path):
-    path = tmp_path / "store.db"
-    database = Database(path, "items", MIGRATIONS[:1])
-    with database.write() as connection:
-        connection.execute(
-            "INSERT INTO items VALUES ('a\x1f', 'k', '{}', ?, ?, NULL, NULL)", ["2026-01-01"] * 2
-        )
-    database.close()
+OLD_TABLE = """
+CREATE TABLE foldline_items (
+    namespace TEXT COLLATE "C" NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL, until TEXT, vectors TEXT{ttl}, PRIMARY KEY (namespace, key)
+)
+"""
+COLUMNS = """
+SELECT column_name, data_type, is_nullable, column_default, collation_name FROM information_schema.columns
+WHERE table_schema = 'public' ORDER BY table_name, column_name
+"""
 
-    store = SqliteStore(path)
+
+def columns(url):
+    with psycopg.connect(url) as connection:
+        indexes = (
+            "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
+        )
+        versions = "SELECT kind, version FROM foldline_schema"
+        return [connection.execute(query).fetchall() for query in (COLUMNS, indexes, versions)]
+
+
+@pytest.mark.parametrize("ttl", ["", ", ttl DOUBLE PRECISION"])
+def test_a_table_of_an_older_version_keeps_its_values(postgres_url, ttl):
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(OLD_TABLE.format(ttl=ttl))
+        connection.execute(
+            "INSERT INTO foldline_items (namespace, key, value, created_at, updated_at) "
+            "VALUES ('a\x1f', 'k', '{}', '2026-01-01', '2026-01-01')"
+        )
+
+    store = PostgresStore(postgres_url)
     store.put(("a",), "expiring", {"v": 2}, ttl=10)
 
     assert {item.key for item in store.search(("a",))} == {"k", "expiring"}
+    upgraded = columns(postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP TABLE foldline_items, foldline_schema")
+    PostgresStore(postgres_url).close()
+    assert upgraded == columns(postgres_url)
 
 
-def test_a_table_of_an_older_version_gets_the_time_of_its_values(postgres_server):
-    PostgresStore(postgres_server.url).put(("older",), "k", {"v": 1})
-    with psycopg.connect(postgres_server.url, autocommit=True) as connection:
-        connection.execute("ALTER TABLE foldline_items DROP COLUMN ttl")
+def test_writers_of_the_same_values_do_not_wait_for_one_another_for_ever(make):
+    store = make()
+    names = [f"{number:03}" for number in range(300)]
 
-    store = PostgresStore(postgres_server.url)
-    store.put(("older",), "expiring", {"v": 2}, ttl=10)
+    def write(turn):
+        order = names if turn % 2 else names[::-1]
+        store.batch([PutOp(("a",), name, {"turn": turn}) for name in order])
 
-    assert {item.key for item in store.search(("older",))} == {"k", "expiring"}
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(24)))
+
+    assert len({item.value["turn"] for item in store.search(("a",), limit=1000)}) == 1
+
+
+def test_writers_that_delete_what_others_write_do_not_wait_for_one_another_for_ever(make):
+    store = make()
+    names = [f"{number:03}" for number in range(300)]
+
+    def write(turn):
+        put, deleted = (names[:150], names[150:]) if turn % 2 else (names[150:], names[:150])
+        values = [PutOp(("a",), name, {"turn": turn}) for name in put]
+        store.batch([*values, *[PutOp(("a",), name, None) for name in deleted]])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(24)))
+
+    items = store.search(("a",), limit=1000)
+    assert len(items) == 150
+    assert len({item.value["turn"] for item in items}) == 1
 
 
 def test_several_things_are_done_at_once(call, make):

@@ -11,6 +11,7 @@ from foldline.indexing import (
     DocumentIndex,
     IndexingException,
     InMemoryRecordManager,
+    PostgresRecordManager,
     SQLiteRecordManager,
     aindex,
     index,
@@ -18,12 +19,26 @@ from foldline.indexing import (
 from foldline.indexing.in_memory import InMemoryDocumentIndex
 from foldline.vectorstores import InMemoryVectorStore
 
+DATABASES = ["sqlite", "postgres"]
 
-@pytest.fixture(params=["memory", "sqlite"])
-def records(request, tmp_path):
-    if request.param == "memory":
-        return InMemoryRecordManager("n")
-    return SQLiteRecordManager("n", tmp_path / "r.db")
+
+@pytest.fixture
+def open_records(request, tmp_path):
+    """Opens the records of a namespace in the database that the test names."""
+
+    def once(kind, namespace="n"):
+        if kind == "memory":
+            return InMemoryRecordManager(namespace)
+        if kind == "sqlite":
+            return SQLiteRecordManager(namespace, tmp_path / "r.db")
+        return PostgresRecordManager(namespace, request.getfixturevalue("postgres_url"))
+
+    return once
+
+
+@pytest.fixture(params=["memory", *DATABASES])
+def records(request, open_records):
+    return open_records(request.param)
 
 
 @pytest.fixture
@@ -223,16 +238,55 @@ def test_records_refuse_wrong_groups_and_a_clock_that_goes_back(records, call):
         call.run(records, "update", ["a"], time_at_least=1e18)
 
 
-def test_namespaces_in_one_file_are_apart(tmp_path):
-    first, other = (
-        SQLiteRecordManager("one", tmp_path / "r.db"),
-        SQLiteRecordManager("two", tmp_path / "r.db"),
-    )
+@pytest.mark.parametrize("kind", DATABASES)
+def test_namespaces_in_one_place_are_apart(open_records, kind):
+    first, other = open_records(kind, "one"), open_records(kind, "two")
     first.update(["a"])
     assert other.exists(["a"]) == [False]
     other.delete_keys(["a"])
     assert first.list_keys() == ["a"]
     first.close()
+
+
+@pytest.mark.parametrize("kind", DATABASES)
+def test_any_text_is_a_key_and_a_group(open_records, kind):
+    records = open_records(kind, "n\0\ud800")
+    keys = ["", "\0", "\ud800", "ä", "%_?", "'; --"]
+    records.update(keys, group_ids=keys)
+
+    assert records.exists([*keys, "none"]) == [*[True] * 6, False]
+    assert sorted(records.list_keys()) == sorted(keys)
+    assert [records.list_keys(group_ids=[key]) for key in keys] == [[key] for key in keys]
+
+
+def test_many_keys_are_found_and_listed_oldest_first(records):
+    keys = [f"{number:04}" for number in range(1200)]
+    records.update(keys[:600])
+    records.update(keys[600:])
+
+    assert records.exists([*keys, "none"]) == [*[True] * 1200, False]
+    assert records.list_keys() == keys
+    assert records.list_keys(limit=0) == []
+    records.delete_keys(keys[1:])
+    assert records.list_keys() == keys[:1]
+
+
+def test_no_keys_are_no_work(records):
+    records.update([])
+    records.delete_keys([])
+
+    assert records.exists([]) == []
+    assert records.list_keys(group_ids=[]) == []
+
+
+def test_records_in_postgres_have_the_time_of_the_database(open_records, monkeypatch):
+    records = open_records("postgres")
+    now = records.get_time()
+    monkeypatch.setattr("time.time", lambda: 5.0)
+    records.update(["a"], time_at_least=now)
+
+    assert records.get_time() > now > 1.7e9
+    assert records.list_keys(after=now, before=records.get_time()) == ["a"]
 
 
 def test_an_index_of_documents_must_be_written_whole():

@@ -280,11 +280,19 @@ def rows(path: Path, statement: str, *values: Any) -> list[Any]:
 def test_CVE_2026_27794_a_pickle_in_a_cache_is_a_miss(tmp_path: Path, pickle_bytes: bytes):
     cache = SQLiteCache(tmp_path / "cache.db")
     cache.update("p", "m", [Generation(text="hello")])
-    rows(tmp_path / "cache.db", "UPDATE answers SET value = ?", pickle_bytes.decode("latin-1"))
+    rows(
+        tmp_path / "cache.db",
+        "UPDATE foldline_answers SET value = ?",
+        pickle_bytes.decode("latin-1"),
+    )
     assert cache.lookup("p", "m") is None
     model = FakeListChatModel(responses=["answered"], cache=cache)
     model.invoke("p")
-    rows(tmp_path / "cache.db", "UPDATE answers SET value = ?", pickle_bytes.decode("latin-1"))
+    rows(
+        tmp_path / "cache.db",
+        "UPDATE foldline_answers SET value = ?",
+        pickle_bytes.decode("latin-1"),
+    )
     assert model.invoke("p").text == "answered"
 
 

@@ -18,6 +18,8 @@ from foldline.chat_history.sqlite import SQLiteChatMessageHistory
 from foldline.checkpoint.sqlite import SqliteSaver
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.exceptions import StoreError
+from foldline.graph import SqliteCache, SqliteStore
+from foldline.indexing.sqlite import SQLiteRecordManager
 from foldline.outputs import Generation
 from foldline.runnables import RunnableLambda
 from foldline.stores.sqlite import SQLiteStore
@@ -43,6 +45,24 @@ def use_store(path: Path) -> None:
     assert store.mget(["k"]) == [b"v"]
 
 
+def use_records(path: Path) -> None:
+    records = SQLiteRecordManager("n", path)
+    records.update(["k"])
+    assert records.exists(["k"]) == [True]
+
+
+def use_results(path: Path) -> None:
+    results = SqliteCache(path)
+    results.set(("n",), "k", "v", None)
+    assert results.get(("n",), "k") == "v"
+
+
+def use_items(path: Path) -> None:
+    items = SqliteStore(path)
+    items.put(("n",), "k", {"v": 1})
+    assert items.get(("n",), "k").value == {"v": 1}
+
+
 def use_vectors(path: Path) -> None:
     vectors = SQLiteVectorStore(DeterministicFakeEmbedding(size=4), path)
     vectors.add_texts(["a"])
@@ -60,7 +80,17 @@ def use_traces(path: Path) -> None:
     assert len(TraceStore(path).recent()) == 1
 
 
-KINDS = [use_history, use_cache, use_store, use_vectors, use_checkpoints, use_traces]
+KINDS = [
+    use_history,
+    use_cache,
+    use_store,
+    use_records,
+    use_results,
+    use_items,
+    use_vectors,
+    use_checkpoints,
+    use_traces,
+]
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.permutations(KINDS, 2)))

@@ -7,9 +7,11 @@ import json
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Final
 
 from foldline._io import mutex
-from foldline._storage.sqlite import Database
+from foldline._storage.open_database import open_database
+from foldline._storage.schema import Schema, Upgrade
 from foldline.exceptions import SchemaError
 from foldline.graph.nodes import NodeSpec
 from foldline.utils.short_repr import short_repr
@@ -66,9 +68,23 @@ class InMemoryCache(BaseCache):
                 del self._entries[entry_key]
 
 
-MIGRATIONS = (
-    "CREATE TABLE node_results (place TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, until REAL, "
-    "PRIMARY KEY (place, key))",
+SCHEMA: Final = Schema(
+    kind="node_results",
+    tables=("foldline_node_results",),
+    create="""
+    CREATE TABLE foldline_node_results (
+        place TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, until {real}, PRIMARY KEY (place, key)
+    )
+    """,
+    upgrades=(Upgrade(sqlite="ALTER TABLE node_results RENAME TO foldline_node_results"),),
+)
+READ: Final = (
+    "SELECT value FROM foldline_node_results WHERE place = ? AND key = ? "
+    "AND (until IS NULL OR until > ?)"
+)
+WRITE: Final = (
+    "INSERT INTO foldline_node_results (place, key, value, until) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (place, key) DO UPDATE SET value = excluded.value, until = excluded.until"
 )
 
 
@@ -76,37 +92,29 @@ class SqliteCache(BaseCache):
     """Stores results in an SQLite file."""
 
     def __init__(self, path: str | Path) -> None:
-        self._database = Database(path, "node_results", MIGRATIONS)
+        self._database = open_database(path, SCHEMA)
 
     def get(self, namespace: Namespace, key: str) -> str | None:
         """Return the stored text; None if there is none, or it has expired."""
-        rows = self._database.rows(
-            "SELECT value FROM node_results WHERE place = ? AND key = ? AND (until IS NULL OR until > ?)",
-            (json.dumps(namespace), key, time.time()),
-        )
+        rows = self._database.rows(READ, (json.dumps(namespace), key, time.time()))
         return rows[0][0] if rows else None
 
     def set(self, namespace: Namespace, key: str, value: str, ttl: float | None) -> None:
         """Store a text, for `ttl` seconds or without expiry."""
-        expires_at = None if ttl is None else time.time() + ttl
-        with self._database.write() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO node_results (place, key, value, until) VALUES (?, ?, ?, ?)",
-                (json.dumps(namespace), key, value, expires_at),
-            )
+        row = json.dumps(namespace), key, value, None if ttl is None else time.time() + ttl
+        self._database.write(lambda connection: connection.run(WRITE, row))
 
     def clear(self, namespace: Namespace | None = None) -> None:
         """Delete everything, or the texts of a namespace."""
-        with self._database.write() as connection:
-            if namespace is None:
-                connection.execute("DELETE FROM node_results")
-            else:
-                connection.execute(
-                    "DELETE FROM node_results WHERE place = ?", (json.dumps(namespace),)
-                )
+        where, values = (
+            ("", []) if namespace is None else (" WHERE place = ?", [json.dumps(namespace)])
+        )
+        self._database.write(
+            lambda connection: connection.run("DELETE FROM foldline_node_results" + where, values)
+        )
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the idle connections."""
         self._database.close()
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         RecordManager,
         UpsertResponse,
     )
+    from foldline.indexing.postgres import PostgresRecordManager
     from foldline.indexing.sqlite import SQLiteRecordManager
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "InMemoryRecordManager",
     "IndexingException",
     "IndexingResult",
+    "PostgresRecordManager",
     "RecordManager",
     "SQLiteRecordManager",
     "UpsertResponse",
@@ -35,6 +37,7 @@ __getattr__: Loader = lazy_exports(
     {
         ".api": "IndexingException IndexingResult aindex index",
         ".base": "DeleteResponse DocumentIndex InMemoryRecordManager RecordManager UpsertResponse",
+        ".postgres": "PostgresRecordManager",
         ".sqlite": "SQLiteRecordManager",
     },
 )

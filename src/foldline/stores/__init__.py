@@ -1,4 +1,4 @@
-"""Key-value stores: the interface, in memory, in a folder, in a SQLite file."""
+"""Key-value stores: the interface, in memory, in a folder, in a SQLite file, in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from foldline.stores.documents import EncoderBackedStore, create_kv_docstore, create_lc_store
     from foldline.stores.file import LocalFileStore
     from foldline.stores.memory import InMemoryBaseStore, InMemoryByteStore, InMemoryStore
+    from foldline.stores.postgres import PostgresByteStore
     from foldline.stores.sqlite import SQLiteStore
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "InMemoryStore",
     "InvalidKeyException",
     "LocalFileStore",
+    "PostgresByteStore",
     "SQLiteStore",
     "create_kv_docstore",
     "create_lc_store",
@@ -33,6 +35,7 @@ __getattr__: Loader = lazy_exports(
         ".base": "BaseStore ByteStore InvalidKeyException",
         ".file": "LocalFileStore",
         ".memory": "InMemoryBaseStore InMemoryByteStore InMemoryStore",
+        ".postgres": "PostgresByteStore",
         ".sqlite": "SQLiteStore",
         ".documents": "EncoderBackedStore create_kv_docstore create_lc_store",
     },
