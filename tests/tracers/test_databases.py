@@ -280,5 +280,5 @@ def test_a_conversation_on_a_server_with_keys_is_forgotten_in_its_checkpoints(
 
     assert counts["checkpoints"] > 0
     with closing(sqlite3.connect(threads)) as connection:
-        rows = connection.execute("SELECT DISTINCT thread FROM checkpoints").fetchall()
+        rows = connection.execute("SELECT DISTINCT thread FROM foldline_checkpoints").fetchall()
     assert [row[0].partition(":")[2] for row in rows] == ["work"]

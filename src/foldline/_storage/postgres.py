@@ -100,7 +100,7 @@ class PostgresServer:
                 cursor.execute(statement, values)
                 while page := cursor.fetchmany(size):
                     yield page
-        except self._psycopg.Error as error:
+        except (self._psycopg.Error, UnicodeEncodeError) as error:
             raise self._explained(error) from error
 
     def _connect(self) -> PostgresConnection:

@@ -7,6 +7,7 @@ its own in it. Files are created for their owner alone.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -35,6 +36,10 @@ T = TypeVar("T")
 PATIENCE: Final = 10.0
 """Seconds to wait for another writer, or for a connection, before giving up."""
 POOL_SIZE: Final = 8
+CHECKED_BYTES: Final = 16 * 2**20
+"""Up to this size a file is checked for damage when a process opens it for the first time."""
+_CHECKED: Final[set[tuple[int, int, str]]] = set()
+"""Which kinds in which files this process has checked."""
 HAS_TABLE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 READ_VERSION: Final = "SELECT version FROM foldline_schema WHERE kind = ?"
 
@@ -161,6 +166,8 @@ class SqliteDatabase:
                     other_error = error
         except sqlite3.Error as error:
             raise self._explained(error) from error
+        except UnicodeDecodeError as error:  # SQLite quotes the damaged definition of a table
+            raise self._damaged("its list of tables is no text") from error
         if isinstance(other_error, UnicodeEncodeError):
             raise StoreError(
                 f"{self.where}: half a character (a lone surrogate) in a name or text cannot be stored"
@@ -183,6 +190,7 @@ class SqliteDatabase:
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
             self._upgrade(connection)
+            self._check(connection)
         except BaseException:
             connection.close()
             raise
@@ -212,7 +220,27 @@ class SqliteDatabase:
         rows = connection.execute(READ_VERSION, (self._schema.kind,)).fetchall()
         return read_version(rows, self.where, self._schema.kind)
 
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Check the tables once per process: through a damaged index rows would be missing without an error."""
+        if self.where == MEMORY:
+            return
+        status = os.stat(self.where)
+        key = (status.st_dev, status.st_ino, self._schema.kind)
+        if key in _CHECKED or status.st_size > CHECKED_BYTES:
+            return
+        for table in self._schema.tables:
+            for (problem,) in connection.execute(f'PRAGMA integrity_check("{table}")'):
+                if problem != "ok":
+                    raise self._damaged(problem)
+        _CHECKED.add(key)
+
     # -- errors
+
+    def _damaged(self, problem: str) -> StoreError:
+        return StoreError(
+            f"{self.where} is damaged: {problem}. Restore it from a backup; where only an index is damaged, REINDEX in "
+            "the sqlite3 shell makes it anew"
+        )
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
         text = str(error)
