@@ -38,10 +38,16 @@ PATIENCE: Final = 10.0
 POOL_SIZE: Final = 8
 CHECKED_BYTES: Final = 16 * 2**20
 """Up to this size a file is checked for damage when a process opens it for the first time."""
-_CHECKED: Final[set[tuple[int, int, str]]] = set()
+_CHECKED: Final[set[tuple[tuple[int, int] | None, str]]] = set()
 """Which kinds in which files this process has checked."""
 HAS_TABLE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 READ_VERSION: Final = "SELECT version FROM foldline_schema WHERE kind = ?"
+
+
+class FileConnection(sqlite3.Connection):
+    """A connection that knows which file it has open."""
+
+    file: tuple[int, int] | None = None
 
 
 class SqliteConnection:
@@ -94,7 +100,10 @@ class SqliteDatabase:
         self._patience = patience
         self._synchronous = "FULL" if is_durable else "NORMAL"
         is_memory = self.where == MEMORY
-        self._pool: ConnectionPool[sqlite3.Connection] = ConnectionPool(
+        self._path = (
+            MEMORY if is_memory else os.path.abspath(path)
+        )  # the folder may change meanwhile
+        self._pool: ConnectionPool[FileConnection] = ConnectionPool(
             self.where,
             self._open,
             size=1 if is_memory else pool_size,
@@ -158,6 +167,7 @@ class SqliteDatabase:
         lock = nullcontext() if self._memory is None else self._memory_lock
         try:
             with lock, self._borrowed() as connection:
+                self._check_presence(connection)
                 try:
                     yield connection
                 except sqlite3.Error:
@@ -175,22 +185,37 @@ class SqliteDatabase:
         if other_error is not None:
             raise other_error
 
-    def _borrowed(self) -> AbstractContextManager[sqlite3.Connection]:
+    def _check_presence(self, connection: FileConnection) -> None:
+        """Raise where the file was removed or replaced: what is written to the open one would be lost."""
+        if connection.file is not None and connection.file != _file_at(self._path):
+            self._pool.close()
+            raise StoreError(
+                f"{self.where} was removed or replaced while it was open; nothing of this operation was written. Restore "
+                "it; the next operation opens the file that is there then"
+            )
+
+    def _borrowed(self) -> AbstractContextManager[FileConnection]:
         return self._pool.connection() if self._memory is None else nullcontext(self._memory)
 
     # -- opening
 
-    def _open(self) -> sqlite3.Connection:
-        create_privately(self.where)
+    def _open(self) -> FileConnection:
+        create_privately(self._path)
         connection = sqlite3.connect(
-            self.where, timeout=self._patience, isolation_level=None, check_same_thread=False
+            self._path,
+            timeout=self._patience,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=FileConnection,
         )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
             self._upgrade(connection)
-            self._check(connection)
+            if self._path != MEMORY:
+                connection.file = _file_at(self._path)
+                self._check(connection)
         except BaseException:
             connection.close()
             raise
@@ -220,13 +245,10 @@ class SqliteDatabase:
         rows = connection.execute(READ_VERSION, (self._schema.kind,)).fetchall()
         return read_version(rows, self.where, self._schema.kind)
 
-    def _check(self, connection: sqlite3.Connection) -> None:
+    def _check(self, connection: FileConnection) -> None:
         """Check the tables once per process: through a damaged index rows would be missing without an error."""
-        if self.where == MEMORY:
-            return
-        status = os.stat(self.where)
-        key = (status.st_dev, status.st_ino, self._schema.kind)
-        if key in _CHECKED or status.st_size > CHECKED_BYTES:
+        key = (connection.file, self._schema.kind)
+        if key in _CHECKED or os.path.getsize(self._path) > CHECKED_BYTES:
             return
         for table in self._schema.tables:
             for (problem,) in connection.execute(f'PRAGMA integrity_check("{table}")'):
@@ -262,7 +284,7 @@ class SqliteDatabase:
         """Return the error for a table that is not there: a newer foldline may have renamed it meanwhile."""
         version = 0
         try:
-            connection = sqlite3.connect(self.where, timeout=self._patience)
+            connection = sqlite3.connect(self._path, timeout=self._patience)
             try:
                 version = self._version(connection)
             finally:
@@ -274,3 +296,11 @@ class SqliteDatabase:
         return StoreError(
             f"{self.where}: {text}: tables of foldline were removed or changed; restore the file or use another one"
         )
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -52,18 +52,16 @@ CREATE TABLE tags (
     PRIMARY KEY (tag, run_id)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE unindexed (seq INTEGER PRIMARY KEY) STRICT;
-PRAGMA writable_schema=ON;
-INSERT INTO sqlite_master(type,name,tbl_name,rootpage,sql)VALUES('table','words','words',0,'CREATE VIRTUAL TABLE words USING fts5 (text, content='''', tokenize=''unicode61 remove_diacritics 2'')');
-INSERT INTO "words" VALUES(NULL);
-CREATE TABLE 'words_config'(k PRIMARY KEY, v) WITHOUT ROWID;
+CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize='unicode61 remove_diacritics 2');
+DELETE FROM words_config;
+DELETE FROM words_data;
+DELETE FROM words_docsize;
+DELETE FROM words_idx;
 INSERT INTO "words_config" VALUES('version',4);
-CREATE TABLE 'words_data'(id INTEGER PRIMARY KEY, block BLOB);
 INSERT INTO "words_data" VALUES(1,X'0103');
 INSERT INTO "words_data" VALUES(10,X'000000000101010001010101');
 INSERT INTO "words_data" VALUES(137438953473,X'000000160330686901040303010573686F75740102020408');
-CREATE TABLE 'words_docsize'(id INTEGER PRIMARY KEY, sz BLOB);
 INSERT INTO "words_docsize" VALUES(1,X'03');
-CREATE TABLE 'words_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
 INSERT INTO "words_idx" VALUES(1,X'',2);
 CREATE INDEX runs_by_trace ON runs (trace_id);
 CREATE INDEX runs_by_time ON runs (start_time);
@@ -77,5 +75,4 @@ CREATE INDEX runs_by_session ON runs (session_id, start_time) WHERE session_id I
 CREATE INDEX runs_by_user ON runs (user_id, start_time) WHERE user_id IS NOT NULL;
 CREATE INDEX runs_under_way ON runs (start_time) WHERE end_time IS NULL;
 CREATE INDEX scores_by_run ON scores (run_id);
-PRAGMA writable_schema=OFF;
 COMMIT;
