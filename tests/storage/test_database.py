@@ -354,12 +354,7 @@ def test_a_file_that_may_not_be_written_says_so(tmp_path: Path):
     def work(connection: Connection) -> None:
         connection.run(ADD, ("plum", 1))
 
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode = DELETE")
-    database.close()
-    with (
-        database._connection() as raw
-    ):  # as for a user without the right; root may write everything
+    with database._connection() as raw:  # as without the right; root may write everything
         raw.execute("PRAGMA query_only = ON")
     with pytest.raises(StoreError, match=r"readonly.*may be written"):
         database.write(work)

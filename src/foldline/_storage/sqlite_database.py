@@ -190,8 +190,8 @@ class SqliteDatabase:
         if connection.file is not None and connection.file != _file_at(self._path):
             self._pool.close()
             raise StoreError(
-                f"{self.where} was removed or replaced while it was open; nothing of this operation was written. Restore "
-                "it; the next operation opens the file that is there then"
+                f"{self.where} was removed or replaced while it was open; nothing of this operation was written. "
+                "Restore it; the next operation opens the file that is there then"
             )
 
     def _borrowed(self) -> AbstractContextManager[FileConnection]:
