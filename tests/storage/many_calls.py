@@ -23,6 +23,13 @@ from foldline.messages import HumanMessage
 from foldline.testing import ScriptedChatModel
 
 
+def run_threads(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def main(place: str, mode: str, count: int, descriptors: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
     saver = PostgresSaver(place) if "://" in place else SqliteSaver(place)
@@ -56,11 +63,7 @@ def main(place: str, mode: str, count: int, descriptors: int) -> None:
     if mode == "async":
         asyncio.run(gather())
     else:
-        threads = [threading.Thread(target=call, args=(number,)) for number in range(count)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_threads([threading.Thread(target=call, args=(number,)) for number in range(count)])
     seconds = round(time.monotonic() - start, 1)
     rows = sum(len(saver.read(f"t-{number}", "")) > 0 for number in range(count))
     print(json.dumps({"outcomes": outcomes, "most": most[0], "seconds": seconds, "stored": rows}))
