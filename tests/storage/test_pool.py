@@ -92,9 +92,9 @@ def test_a_wait_that_is_too_long_is_an_error_and_costs_no_place(opener: Opener):
     with (
         pool.connection(),
         pytest.raises(StoreError, match=r"here: all 1 connections .* 0.05 s: try again"),
+        pool.connection(),
     ):
-        with pool.connection():
-            pass
+        pass
 
     with pool.connection() as connection:
         assert connection.is_open
