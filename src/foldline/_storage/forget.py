@@ -1,20 +1,41 @@
-"""Deletes rows from stores in SQLite files and PostgreSQL databases, for `tracing.forget`."""
+"""Deletes rows from stores in SQLite files and PostgreSQL databases, for `tracing.forget`.
+
+A table is ours if `foldline_schema` has a row of its kind: a program may have a table `messages` of its own in the same
+file. An older foldline wrote no such row in PostgreSQL, where all its tables had our prefix from the beginning.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from foldline._storage.postgres import PostgresConnection, PostgresServer
+from foldline._storage.schema import read_version
 from foldline.exceptions import StoreError
 from foldline.utils.data_places import is_url
 
 __all__ = ["delete_checkpoints", "delete_messages", "delete_served_runs"]
 
+
+class Kind(NamedTuple):
+    """A kind of store: its first table, and the names that tables had in version 1 of a SQLite file."""
+
+    name: str
+    table: str
+    first_names: Mapping[str, str]
+
+
+HISTORY: Final = Kind("history", "foldline_messages", {"foldline_messages": "messages"})
+CHECKPOINTS: Final = Kind(
+    "checkpoints", "foldline_checkpoints", {"foldline_checkpoints": "checkpoints"}
+)
+SERVE: Final = Kind("serve", "serve_runs", {})
+
 Delete = Callable[[str, str, Iterable[str]], int]
-"""Deletes the rows of a table whose column is one of the values; 0 where table or column are not there."""
+"""Deletes the rows of a table whose column is one of the values."""
 Select = Callable[[str, str, str, Iterable[str]], list[str]]
 """Returns a column of the rows of a table whose other column is one of the values."""
 Work = Callable[[Delete, Select], int]
@@ -22,14 +43,16 @@ Work = Callable[[Delete, Select], int]
 
 def delete_messages(place: str | Path, sessions: Iterable[str]) -> int:
     """Delete conversations from a store of histories; return how many messages."""
-    table = "foldline_messages" if is_url(place) else "messages"
-    return _delete(place, lambda delete, _: delete(table, "session", sessions))
+    return _delete(
+        place, HISTORY, lambda delete, _: delete("foldline_messages", "session", sessions)
+    )
 
 
 def delete_checkpoints(place: str | Path, threads: Iterable[str]) -> int:
     """Delete threads from a store of checkpoints; return how many checkpoints."""
-    table = "foldline_checkpoints" if is_url(place) else "checkpoints"
-    return _delete(place, lambda delete, _: delete(table, "thread", threads))
+    return _delete(
+        place, CHECKPOINTS, lambda delete, _: delete("foldline_checkpoints", "thread", threads)
+    )
 
 
 def delete_served_runs(place: str | Path, runs: Iterable[str], threads: Iterable[str]) -> int:
@@ -41,14 +64,16 @@ def delete_served_runs(place: str | Path, runs: Iterable[str], threads: Iterable
         delete("serve_threads", "id", threads)
         return delete("serve_runs", "id", ids)
 
-    return _delete(place, work)
+    return _delete(place, SERVE, work)
 
 
-def _delete(place: str | Path, work: Work) -> int:
-    return _delete_in_postgres(str(place), work) if is_url(place) else _delete_in_file(place, work)
+def _delete(place: str | Path, kind: Kind, work: Work) -> int:
+    if is_url(place):
+        return _delete_in_postgres(str(place), kind, work)
+    return _delete_in_file(place, kind, work)
 
 
-def _delete_in_file(file: str | Path, work: Work) -> int:
+def _delete_in_file(file: str | Path, kind: Kind, work: Work) -> int:
     """Do work in one transaction; deleted data is overwritten in the file."""
     if not Path(file).exists():
         return 0
@@ -56,13 +81,12 @@ def _delete_in_file(file: str | Path, work: Work) -> int:
         with closing(sqlite3.connect(file, timeout=10, isolation_level=None)) as connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA foreign_keys = ON")
-
-            def has(table: str, column: str) -> bool:
-                rows = connection.execute(f'PRAGMA table_info("{table}")')
-                return column in {row[1] for row in rows}
-
             connection.execute("BEGIN IMMEDIATE")
-            count = work(*_statements(connection, has, "?"))
+            version = _version_in_file(connection, str(file), kind)
+            count = 0
+            if version:
+                names = kind.first_names if version == 1 else {}
+                count = work(*_statements(connection, _Place(str(file), names, "?")))
             connection.execute("COMMIT")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             return count
@@ -70,37 +94,49 @@ def _delete_in_file(file: str | Path, work: Work) -> int:
         raise StoreError(f"{file}: cannot delete: {error}") from error
 
 
-def _delete_in_postgres(url: str, work: Work) -> int:
+def _version_in_file(connection: sqlite3.Connection, where: str, kind: Kind) -> int:
+    """Return the version of a kind in a file; 0 where the file has no tables of that kind of ours."""
+    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'foldline_schema'"
+    if connection.execute(query).fetchone() is None:
+        return 0
+    rows = connection.execute("SELECT version FROM foldline_schema WHERE kind = ?", (kind.name,))
+    return read_version(rows.fetchall(), where, kind.name)
+
+
+def _delete_in_postgres(url: str, kind: Kind, work: Work) -> int:
+    server = PostgresServer(url)
+
     def delete_all(connection: PostgresConnection) -> int:
-        def has(table: str, column: str) -> bool:
-            query = (
-                "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = %s "
-                "AND NOT attisdropped"
-            )
-            return connection.execute(query, (table, column)).fetchone() is not None
+        query = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = %s"
+        if connection.execute(query, (kind.table,)).fetchone() is None:
+            return 0
+        return work(*_statements(connection, _Place(server.where, {}, "%s")))
 
-        return work(*_statements(connection, has, "%s"))
-
-    server = PostgresServer(url, "SELECT 1")
     try:
         return server.run(delete_all)
     finally:
         server.close()
 
 
-def _statements(
-    connection: PostgresConnection, has: Callable[[str, str], bool], mark: str
-) -> tuple[Delete, Select]:
+class _Place(NamedTuple):
+    where: str
+    names: Mapping[str, str]
+    """The names of tables that are called otherwise there."""
+    mark: str
+
+
+def _statements(connection: PostgresConnection, place: _Place) -> tuple[Delete, Select]:
     """Return functions that delete rows, and that select a column of rows, by the values of another column."""
 
     def execute(
         statement: str, table: str, column: str, values: Iterable[str]
     ) -> PostgresConnection:
         keys = sorted(set(values))
-        if not keys or not has(table, column):
+        if not keys:
             return None
-        marks = ", ".join([mark] * len(keys))
-        return connection.execute(f'{statement} FROM "{table}" WHERE "{column}" IN ({marks})', keys)
+        name = place.names.get(table, table)
+        marks = ", ".join([place.mark] * len(keys))
+        return connection.execute(f'{statement} FROM "{name}" WHERE "{column}" IN ({marks})', keys)
 
     def delete(table: str, column: str, values: Iterable[str]) -> int:
         cursor = execute("DELETE", table, column, values)

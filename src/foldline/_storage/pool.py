@@ -67,13 +67,15 @@ class ConnectionPool(Generic[C]):
                 "connections"
             )
         try:
-            connection = self._take()
+            connection, pid = self._take(), os.getpid()
             try:
                 yield connection
             except BaseException:
-                _close(connection)
+                if pid == os.getpid():
+                    _close(connection)
                 raise
-            self._put_back(connection)
+            if pid == os.getpid():  # else the block forked: the parent puts it back
+                self._put_back(connection)
         finally:
             slots.give_back()
 
@@ -86,8 +88,6 @@ class ConnectionPool(Generic[C]):
     def _put_back(self, connection: C) -> None:
         now = time.monotonic()
         with self._lock:
-            if self._pid != os.getpid():  # the block forked: the parent puts it back
-                return
             self._idle.append((now, connection))
             old = [each for each in self._idle if now - each[0] > self._idle_seconds]
             self._idle[:] = self._idle[len(old) :]  # the longest unused stand first

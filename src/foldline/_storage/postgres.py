@@ -94,7 +94,7 @@ class PostgresServer:
         try:
             with self._pool.connection() as connection, connection.transaction():
                 yield from work(connection)
-        except self._psycopg.Error as error:
+        except (self._psycopg.Error, UnicodeEncodeError) as error:
             raise self._explained(error) from error
 
     def _connect(self) -> PostgresConnection:

@@ -18,12 +18,15 @@ from foldline._storage.schema import (
     read_version,
     statements_of,
 )
+from foldline.exceptions import StoreError
 
 __all__ = ["PostgresDatabase"]
 
 T = TypeVar("T")
 HAS_TABLE: Final = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?"
 """Not `to_regclass`, which does not see at once what another session has made."""
+NOT_THERE: Final = ("42P01", "42703")
+"""The codes of PostgreSQL for a table and a column that are not there."""
 READ_VERSION: Final = "SELECT version FROM foldline_schema WHERE kind = ?"
 
 
@@ -91,31 +94,56 @@ class PostgresDatabase:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             return work(PostgresStatements(connection))
 
-        return self._server.run(run)
+        return self._run(run)
 
     def write(self, work: Callable[[PostgresStatements], T], *, may_repeat: bool = True) -> T:
         """Do work in one transaction: all of it or nothing."""
-        return self._server.run(
+        return self._run(
             lambda connection: work(PostgresStatements(connection)), may_repeat=may_repeat
         )
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Read all rows of one query, which is a snapshot by itself."""
-        return self._server.run(
-            lambda connection: PostgresStatements(connection).rows(statement, values)
-        )
+        return self._run(lambda connection: PostgresStatements(connection).rows(statement, values))
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
     ) -> Iterator[list[Row]]:
         """Read the rows of one query page by page, on one snapshot."""
-        return self._server.each_page(
-            lambda connection: PostgresStatements(connection).pages(statement, values, size=size)
-        )
+        try:
+            yield from self._server.each_page(
+                lambda connection: PostgresStatements(connection).pages(
+                    statement, values, size=size
+                )
+            )
+        except StoreError as error:
+            raise self._explained(error) from error.__cause__
 
     def close(self) -> None:
         """Close the idle connections; the next use opens new ones."""
         self._server.close()
+
+    def _run(self, work: Callable[[PostgresConnection], T], *, may_repeat: bool = True) -> T:
+        try:
+            return self._server.run(work, may_repeat=may_repeat)
+        except StoreError as error:
+            raise self._explained(error) from error.__cause__
+
+    def _explained(self, error: StoreError) -> StoreError:
+        """Return the error for a table that is not there: a newer foldline may have renamed it meanwhile."""
+        if getattr(error.__cause__, "sqlstate", None) not in NOT_THERE:
+            return error
+        try:
+            version = self._server.run(
+                lambda connection: self._version(PostgresStatements(connection))
+            )
+        except StoreError:
+            return error
+        return (
+            newer_version(self.where, self._schema, version)
+            if version > self._schema.version
+            else error
+        )
 
     def _version(self, statements: PostgresStatements) -> int:
         if statements.row(HAS_TABLE, ("foldline_schema",)) is None:

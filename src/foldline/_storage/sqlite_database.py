@@ -7,6 +7,7 @@ its own in it. Files are created for their owner alone.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -35,8 +36,18 @@ T = TypeVar("T")
 PATIENCE: Final = 10.0
 """Seconds to wait for another writer, or for a connection, before giving up."""
 POOL_SIZE: Final = 8
+CHECKED_BYTES: Final = 16 * 2**20
+"""Up to this size a file is checked for damage when a process opens it for the first time."""
+_CHECKED: Final[set[tuple[tuple[int, int] | None, str]]] = set()
+"""Which kinds in which files this process has checked."""
 HAS_TABLE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 READ_VERSION: Final = "SELECT version FROM foldline_schema WHERE kind = ?"
+
+
+class FileConnection(sqlite3.Connection):
+    """A connection that knows which file it has open."""
+
+    file: tuple[int, int] | None = None
 
 
 class SqliteConnection:
@@ -102,7 +113,10 @@ class SqliteDatabase:
         self._synchronous = "FULL" if is_durable else "NORMAL"
         self._cache_kib = cache_kib
         is_memory = self.where == MEMORY
-        self._pool: ConnectionPool[sqlite3.Connection] = ConnectionPool(
+        self._path = (
+            MEMORY if is_memory else os.path.abspath(path)
+        )  # the folder may change meanwhile
+        self._pool: ConnectionPool[FileConnection] = ConnectionPool(
             self.where,
             self._open,
             size=1 if is_memory else pool_size,
@@ -161,6 +175,7 @@ class SqliteDatabase:
         lock = nullcontext() if self._memory is None else self._memory_lock
         try:
             with lock, self._borrowed() as connection:
+                self._check_presence(connection)
                 try:
                     yield connection
                 except sqlite3.Error:
@@ -169,6 +184,8 @@ class SqliteDatabase:
                     other_error = error
         except sqlite3.Error as error:
             raise self._explained(error) from error
+        except UnicodeDecodeError as error:  # SQLite quotes the damaged definition of a table
+            raise self._damaged("its list of tables is no text") from error
         if isinstance(other_error, UnicodeEncodeError):
             raise StoreError(
                 f"{self.where}: half a character (a lone surrogate) in a name or text cannot be stored"
@@ -176,15 +193,28 @@ class SqliteDatabase:
         if other_error is not None:
             raise other_error
 
-    def _borrowed(self) -> AbstractContextManager[sqlite3.Connection]:
+    def _check_presence(self, connection: FileConnection) -> None:
+        """Raise where the file was removed or replaced: what is written to the open one would be lost."""
+        if connection.file is not None and connection.file != _file_at(self._path):
+            self._pool.close()
+            raise StoreError(
+                f"{self.where} was removed or replaced while it was open; nothing of this operation was written. "
+                "Restore it; the next operation opens the file that is there then"
+            )
+
+    def _borrowed(self) -> AbstractContextManager[FileConnection]:
         return self._pool.connection() if self._memory is None else nullcontext(self._memory)
 
     # -- opening
 
-    def _open(self) -> sqlite3.Connection:
-        create_privately(self.where)
+    def _open(self) -> FileConnection:
+        create_privately(self._path)
         connection = sqlite3.connect(
-            self.where, timeout=self._patience, isolation_level=None, check_same_thread=False
+            self._path,
+            timeout=self._patience,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=FileConnection,
         )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -193,6 +223,9 @@ class SqliteDatabase:
             if self._cache_kib is not None:
                 connection.execute(f"PRAGMA cache_size = -{self._cache_kib}")
             self._upgrade(connection)
+            if self._path != MEMORY:
+                connection.file = _file_at(self._path)
+                self._check(connection)
         except BaseException:
             connection.close()
             raise
@@ -222,7 +255,24 @@ class SqliteDatabase:
         rows = connection.execute(READ_VERSION, (self._schema.kind,)).fetchall()
         return read_version(rows, self.where, self._schema.kind)
 
+    def _check(self, connection: FileConnection) -> None:
+        """Check the tables once per process: through a damaged index rows would be missing without an error."""
+        key = (connection.file, self._schema.kind)
+        if key in _CHECKED or os.path.getsize(self._path) > CHECKED_BYTES:
+            return
+        for table in self._schema.tables:
+            for (problem,) in connection.execute(f'PRAGMA integrity_check("{table}")'):
+                if problem != "ok":
+                    raise self._damaged(problem)
+        _CHECKED.add(key)
+
     # -- errors
+
+    def _damaged(self, problem: str) -> StoreError:
+        return StoreError(
+            f"{self.where} is damaged: {problem}. Restore it from a backup; where only an index is damaged, REINDEX in "
+            "the sqlite3 shell makes it anew"
+        )
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
         text = str(error)
@@ -244,7 +294,7 @@ class SqliteDatabase:
         """Return the error for a table that is not there: a newer foldline may have renamed it meanwhile."""
         version = 0
         try:
-            connection = sqlite3.connect(self.where, timeout=self._patience)
+            connection = sqlite3.connect(self._path, timeout=self._patience)
             try:
                 version = self._version(connection)
             finally:
@@ -256,3 +306,11 @@ class SqliteDatabase:
         return StoreError(
             f"{self.where}: {text}: tables of foldline were removed or changed; restore the file or use another one"
         )
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,108 @@
+"""Random damage to a SQLite file: either every row is read, or an error or a report says that something is lost.
+
+`FOLDLINE_TEST_DAMAGES=120` damages 120 files instead of a few. A changed letter inside a text cannot be noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from foldline.chat_history import SQLiteChatMessageHistory
+from foldline.checkpoint.base import Entry
+from foldline.checkpoint.sqlite import SqliteSaver
+from foldline.exceptions import StoreError
+from foldline.messages import HumanMessage
+
+DAMAGES = int(os.environ.get("FOLDLINE_TEST_DAMAGES", "12"))
+SESSIONS, COUNT = ("ada", "bob", "cy"), 60
+
+
+def write_messages(path: Path) -> None:
+    for number in range(COUNT):
+        for session in SESSIONS:
+            history = SQLiteChatMessageHistory(session, path)
+            history.add_messages([HumanMessage(f"message {number} of {session}")])
+            history.close()
+
+
+def lost_messages(path: Path) -> int:
+    """Return how many messages are missing without a report."""
+    lost = 0
+    for session in SESSIONS:
+        read = SQLiteChatMessageHistory(session, path).read()
+        lost += COUNT - len(list(read)) - len(read.reports)
+    return lost
+
+
+def write_threads(path: Path) -> None:
+    saver = SqliteSaver(path)
+    for number in range(COUNT):
+        for thread in SESSIONS:
+            parent = str(number - 1) if number else None
+            saver.append(thread, "", [Entry(str(number), parent, '{"a":1}')], after=parent)
+    saver.close()
+
+
+def lost_entries(path: Path) -> int:
+    """Return how many entries are missing without a report."""
+    saver = SqliteSaver(path)
+    return sum(COUNT - len(saver.read(thread, "")) for thread in SESSIONS)
+
+
+KINDS = {"history": (write_messages, lost_messages), "checkpoints": (write_threads, lost_entries)}
+
+
+def make(folder: Path, write: Callable[[Path], None]) -> bytes:
+    path = folder / "good.db"
+    write(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path.read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_damage_never_loses_rows_without_a_word(kind: str, tmp_path: Path):
+    write, lost = KINDS[kind]
+    good, outcomes = make(tmp_path, write), Counter[str]()
+    for seed in range(DAMAGES):
+        chance, path = random.Random(seed), tmp_path / f"{seed}.db"
+        data, start = bytearray(good), chance.randrange(len(good))
+        end = min(len(good), start + chance.choice([1, 4, 64, 512, 4096]))
+        data[start:end] = chance.randbytes(end - start)
+        path.write_bytes(data)
+        try:
+            outcomes["lost" if lost(path) else "readable"] += 1
+        except StoreError as error:
+            outcomes["refused" if path.name in str(error) else "without a name"] += 1
+
+    assert outcomes["readable"] + outcomes["refused"] == DAMAGES, outcomes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_index_is_reported_with_what_to_do(kind: str, tmp_path: Path):
+    write, lost = KINDS[kind]
+    good = make(tmp_path, write)
+    path, size = tmp_path / "damaged.db", 4096
+    is_index = [good[start] in (2, 10) for start in range(0, len(good), size)]  # types of pages
+    name = next(
+        good.index(b"bob", number * size)
+        for number, flag in enumerate(is_index)
+        if flag and b"bob" in good[number * size : (number + 1) * size]
+    )
+    path.write_bytes(good[:name] + b"bub" + good[name + 3 :])
+
+    with pytest.raises(StoreError, match=r"damaged.db is damaged: .*index.*REINDEX"):
+        lost(path)
+
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("REINDEX")
+    assert lost(path) == 0
