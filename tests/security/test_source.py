@@ -96,6 +96,7 @@ SINKS = {
         "serve/wires/mcp.py::answer": "no file: begins a session",
         "language_models/policies/safe_files.py": "the one open of a path in data: off by default, no links",
         "_storage/sqlite.py::create_privately": "a path given in code, created for its owner alone",
+        "_storage/workers.py": "two files of the kernel: the id of the boot, and the start of a process by its number",
         "prompts/_files.py": "prompt files, under a resolved root",
         "compat/names.py::_data": "the map, a file of this package",
         "cli/migrate.py": "programs that the user named on the command line",

@@ -8,7 +8,7 @@ after another one took its thread over. Nothing is locked between transactions.
 from __future__ import annotations
 
 import os
-import socket
+import platform
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +57,7 @@ class Worker:
 
     id: str = field(default_factory=lambda: str(uuid7()))
     boot: str = field(default_factory=lambda: _boot())
-    host: str = field(default_factory=socket.gethostname)
+    host: str = field(default_factory=platform.node)
     pid: int = field(default_factory=os.getpid)
     started: str = field(default_factory=lambda: _start_of(os.getpid()) or "")
 
