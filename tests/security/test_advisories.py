@@ -249,7 +249,7 @@ def test_CVE_2025_64439_a_lone_surrogate_is_kept_exactly_and_by_no_other_codec(t
         agent(saver).invoke({"messages": []}, {"configurable": {"thread_id": HALF}})
     for table, file in (
         ("foldline_messages", "history"),
-        ("answers", "cache"),
+        ("foldline_answers", "cache"),
         ("foldline_checkpoints", "agents"),
     ):
         column = "body" if file == "agents" else "value"

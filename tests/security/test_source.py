@@ -141,6 +141,8 @@ SINKS = {
         "_storage/sqlite_database.py": "schemas of ours; passes on what stores wrote out; values are bound",
         "_storage/forget.py": "tables and columns of ours; values are bound",
         "serve/log/run_log.py::RunLog.runs": "conditions of ours; values are bound",
+        "indexing/_table.py": "conditions of ours, as many marks as values; values are bound",
+        "stores/_table.py": "conditions of ours, as many marks as values; values are bound",
         "batches/store/item_table.py": "columns and conditions of ours; values are bound",
         "batches/store/input_table.py": "as many marks as values; values are bound",
         "batches/store/job_table.py": "columns and conditions of ours, as many marks as values; values are bound",

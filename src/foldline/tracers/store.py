@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from foldline._io import ASYNC
+from foldline._lazy import publish
 from foldline.exceptions import StoreError, UsageError
 from foldline.tracers._columns import COLUMNS
 from foldline.tracers._database import Statements, TraceDatabase, marks, open_database
@@ -28,6 +29,8 @@ from foldline.utils.options import check_options
 from foldline.utils.uuid import uuid7
 
 __all__ = ["StoredRun", "TraceFilters", "TraceStore", "TraceSummary"]
+
+publish(__name__, TraceFilters, TraceSummary)
 
 T = TypeVar("T")
 SELECT = (
