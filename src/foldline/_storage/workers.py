@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,6 +141,8 @@ def _now(connection: Connection) -> float:
 
 def _boot() -> str:
     """Return the id of this start of the machine with that of the process namespace; "" where it has none."""
+    if sys.platform != "linux":
+        return ""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -149,6 +152,8 @@ def _boot() -> str:
 
 def _start_of(pid: int) -> str | None:
     """Return when a process started, in ticks since the boot; None if there is none."""
+    if sys.platform != "linux":
+        return None
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
