@@ -44,8 +44,8 @@ FOLDERS = ("/tmp", "/proc", "/dev/", "/etc/", "/var/", "/usr/", "/home/", "/root
 TEXT_CALLS = {"read_text", "write_text"}
 
 ALLOWED = {
-    "_storage/workers.py:_boot: /proc": "on Linux only; elsewhere a worker is known by its beat",
-    "_storage/workers.py:_start_of: /proc": "on Linux only; elsewhere a worker is known by its beat",
+    "_storage/workers.py:_boot": "on Linux only; elsewhere a worker is known by its beat",
+    "_storage/workers.py:_start_of": "on Linux only; elsewhere a worker is known by its beat",
     "agents/middleware/execution.py:_bound": "after every platform but `linux` has left",
     "agents/middleware/execution.py:_start": "after `win32` has left with an error",
     "agents/middleware/shell_session.py:_signal": "of a shell, which `_start` refuses on `win32`",
