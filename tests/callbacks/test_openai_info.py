@@ -8,6 +8,7 @@ from foldline.language_models import BaseLLM, FakeListLLM
 from foldline.language_models.fake_chat_models import GenericFakeChatModel
 from foldline.messages import AIMessage
 from foldline.outputs import Generation, LLMResult
+from foldline.prices import find_prices
 
 SPENT = {
     "input_tokens": 8,
@@ -111,7 +112,9 @@ def test_a_text_models_cost_is_counted_and_unknown_without_a_price(call, counter
     with counter() as unknown:
         call.invoke(TextModel(name="nobody-knows-me"), "x")
 
-    assert known.cost == pytest.approx((3 * 1.5 + 2 * 2.0) / 1_000_000)
+    prices = find_prices("openai", "gpt-3.5-turbo-instruct")
+    assert prices is not None
+    assert known.cost == pytest.approx((3 * prices["input"] + 2 * prices["output"]) / 1_000_000)
     assert unknown.cost is None
     assert unknown.usage_metadata["nobody-knows-me"]["total_tokens"] == 5
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from foldline.exceptions import ModelError
-from foldline.messages import AIMessage, ToolMessage
+from foldline.messages import AIMessage, FunctionMessage, ToolMessage
 from foldline.protocol.folded_message import FoldedMessage
 from foldline.providers.bedrock.endpoint import PROVIDER as BEDROCK
 from tests.providers import recordings
@@ -81,8 +81,12 @@ def test_what_is_sent_back_is_the_same_whatever_the_content(provider: str, name:
     standard, _ = answers(provider, name, "v1")
     model = MODELS[provider](name)
 
-    ids = [call["id"] for call in native.tool_calls if call["id"] is not None]
-    results = [ToolMessage("done", tool_call_id=id) for id in ids]
+    results = [
+        FunctionMessage("done", name=call["name"])
+        if call["id"] is None
+        else ToolMessage("done", tool_call_id=call["id"])
+        for call in native.tool_calls
+    ]
     bodies = [
         model.explain(["Hi", message, *results, "And?"]).body for message in (native, standard)
     ]

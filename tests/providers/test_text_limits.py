@@ -12,7 +12,7 @@ from foldline._io import BLOCKING
 from foldline.exceptions import BudgetExceeded, RateLimitError
 from foldline.language_models import LLM, BaseLLM, Limits, usage_scope
 from foldline.outputs import Generation, GenerationChunk, LLMResult
-from foldline.prices import register_prices
+from foldline.prices import find_prices, register_prices, table
 from foldline.providers.openai import OpenAI
 from foldline.rate_limiters import InMemoryRateLimiter
 from tests.providers.text_wires import WHOLE, WIRES, Wire
@@ -89,6 +89,17 @@ def test_a_limiter_without_reservations_is_asked_too(
     assert limiter.count == 2
 
 
+@pytest.fixture
+def own_prices(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Prices that other tests do not see."""
+    monkeypatch.setattr(table, "_registered", {})
+    find_prices.cache_clear()
+    yield
+    monkeypatch.undo()
+    find_prices.cache_clear()
+
+
+@pytest.mark.usefixtures("own_prices")
 def test_a_scope_counts_calls_tokens_and_cost(
     call: Any, fault_server: FaultServer, wire: Wire
 ) -> None:

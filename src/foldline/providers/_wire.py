@@ -25,7 +25,14 @@ from foldline.exceptions import (
     status_error_class,
 )
 from foldline.language_models.call.request import ChatRequest
-from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.messages import (
+    AIMessage,
+    BaseMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from foldline.messages.dicts import finished_blocks
 from foldline.protocol.events import Event
 from foldline.utils.json import dumps_canonical
@@ -369,6 +376,8 @@ def check_messages(messages: list[BaseMessage]) -> None:
                 unanswered[id] = (place, call["name"])
                 call_ids |= {id} if id else set()
             call_ids |= {str(call["id"]) for call in message.invalid_tool_calls if call.get("id")}
+        elif isinstance(message, FunctionMessage):
+            unanswered.pop("", None)  # the result of OpenAI's first form of calls, which has no id
         elif isinstance(message, ToolMessage):
             unanswered.pop(message.tool_call_id, None)
             if message.tool_call_id not in call_ids:

@@ -197,6 +197,10 @@ class MCPClient:
         with self._lock:  # the next call connects again
             if self._loop is loop:
                 self._loop = None
+                if (
+                    self._finalizer is not None
+                ):  # it would wait for the end of a server that is slow to end
+                    self._finalizer.detach()
         loop.close(patience=0)
         is_closed = code == CONNECTION_CLOSED_CODE or isinstance(cause, ConnectionAbortedError)
         problem = "went away" if is_closed else "cannot be reached"
