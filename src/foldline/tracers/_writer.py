@@ -77,14 +77,14 @@ class WriterOptions(NamedTuple):
 
 
 class _Changes(NamedTuple):
-    whole_records: list[RunRecord]
+    complete_records: list[RunRecord]
     """Runs of which the file has nothing yet."""
     ended: list[RunRecord]
     """Runs whose beginning is in the file."""
 
 
 class _Rows(NamedTuple):
-    whole: list[Row]
+    complete_rows: list[Row]
     ends: list[Row]
     tags: list[tuple[str, str]]
     forms: list[tuple[str, str]]
@@ -378,11 +378,11 @@ class TraceWriter:
             elif (ending := self._runs.apply(entry)) is not None and id(ending) not in new_records:
                 ended.append(ending)
         # Begun in an earlier batch that could not be written, or to be written again: as a whole.
-        whole_records = [
+        complete_records = [
             *new_records.values(),
             *(record for record in ended if not record.is_written),
         ]
-        self._store(_Changes(whole_records, [record for record in ended if record.is_written]))
+        self._store(_Changes(complete_records, [record for record in ended if record.is_written]))
 
     # -- records as rows
 
@@ -397,7 +397,7 @@ class TraceWriter:
             # A run that still lasts is written as a whole when it ends.
             lost = [
                 record
-                for record in (*changes.whole_records, *changes.ended)
+                for record in (*changes.complete_records, *changes.ended)
                 if record.end is not None
             ]
             self._runs.incomplete.update(record.trace_id for record in lost)
@@ -411,22 +411,24 @@ class TraceWriter:
         if loss is not None:
             self._forget_loss(loss)
         self._unindexed += len(rows.ends) + sum(
-            record.end is not None for record in changes.whole_records
+            record.end is not None for record in changes.complete_records
         )
-        for record in changes.whole_records:
+        for record in changes.complete_records:
             record.release()
 
     def _make_rows(self, changes: _Changes) -> _Rows:
         writer = RowWriter(self._redactor, self._hook, self._options.revision)
-        whole = [row for record in changes.whole_records if (row := writer.row(record)) is not None]
+        complete_rows = [
+            row for record in changes.complete_records if (row := writer.row(record)) is not None
+        ]
         ends = [row for record in changes.ended if (row := writer.end_row(record)) is not None]
         tags = [
             row
-            for record in changes.whole_records
+            for record in changes.complete_records
             if record.tags and not record.is_refused
             for row in writer.tag_rows(record)
         ]
-        return _Rows(whole, ends, tags, list(writer.forms.items()))
+        return _Rows(complete_rows, ends, tags, list(writer.forms.items()))
 
     def _forget_loss(self, written: tuple[float, int]) -> None:
         with self._lock:
@@ -449,7 +451,7 @@ class TraceWriter:
 
     def _transact(self, rows: _Rows, incomplete: list[str], loss: tuple[float, int] | None) -> None:
         def write(statements: Statements) -> None:
-            statements.executemany(UPSERT, rows.whole)
+            statements.executemany(UPSERT, rows.complete_rows)
             if rows.ends:
                 statements.executemany(END_RUN, rows.ends)
                 statements.executemany(LATE, [(row[-1],) for row in rows.ends])
