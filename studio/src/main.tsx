@@ -61,6 +61,9 @@ function Charts() {
   return Screen ? <Screen /> : <section><Trouble error={error} /></section>;
 }
 
+/** A function of the theme before: two quick clicks are two steps, drawn in between or not. */
+const nextTheme = (theme: string) => THEMES[(THEMES.indexOf(theme as (typeof THEMES)[number]) + 1) % 3];
+
 function App() {
   const [screen, ...rest] = useHash();
   const [theme, setTheme] = useState<string>(() => localStorage.getItem("theme") ?? "auto");
@@ -86,7 +89,7 @@ function App() {
           <a href={`#/${name}`} aria-current={active === name ? "page" : undefined}>{label}</a>
         ))}
         <span class="spring" />
-        <button type="button" class="quiet theme" title="Colours" onClick={() => setTheme(THEMES[(THEMES.indexOf(theme as (typeof THEMES)[number]) + 1) % 3])}>
+        <button type="button" class="quiet theme" title="Colours" onClick={() => setTheme(nextTheme)}>
           {theme === "auto" ? "◐ auto" : theme === "light" ? "○ light" : "● dark"}
         </button>
         <span class="version dim">{info?.version}</span>

@@ -7,6 +7,7 @@ import time
 import pytest
 from pydantic import BaseModel
 
+from foldline.batches.store.job_database import JobDatabase
 from foldline.embeddings import Embeddings
 from foldline.exceptions import BudgetExceeded, StoreError, UsageError
 from foldline.language_models.fake_chat_models import GenericFakeChatModel
@@ -146,3 +147,16 @@ def test_a_job_in_postgresql(call, postgres_server):
     job.close()
     assert len(list(other.results())) == 3
     other.close()
+
+
+@pytest.mark.slow
+def test_a_job_in_postgresql_is_free_as_soon_as_it_is_unlocked(postgres_server):
+    first, second = JobDatabase(postgres_server.url), JobDatabase(postgres_server.url)
+    name = f"job-{time.time_ns()}"
+    for _ in range(300):
+        assert first.lock(name)
+        first.unlock()
+        assert second.lock(name)
+        second.unlock()
+    first.close()
+    second.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, TypeVar
@@ -171,9 +172,12 @@ class JobDatabase:
 
     def unlock(self) -> None:
         """Release the lock. A locked file stays: a removed file could be locked by two processes."""
-        if self._session is not None:
-            self._session.close()
+        if (session := self._session) is not None:
             self._session = None
+            with suppress(Exception):  # a broken session has lost its locks
+                # Closing alone would free the job only when the server notices it, after this returns.
+                session.execute("SELECT pg_advisory_unlock_all()")
+            session.close()
         if self._lock_file is not None:
             os.close(self._lock_file)
             self._lock_file = None
