@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.language_models import FakeListChatModel, Limits, ModelHooks, usage_scope
+from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.call import ChatCall
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.call.state import CONCLUDED, MOVES, NEW
+from foldline.language_models.policies.base import Decision, Failure, Policy
 from foldline.language_models.policies.stack import POLICIES
-from foldline.messages import HumanMessage
+from foldline.messages import AIMessage, HumanMessage
 from foldline.providers.openai import ChatOpenAI
 
 TOOL = {"type": "function", "function": {"name": "files.read", "parameters": {"type": "object"}}}
@@ -43,7 +47,7 @@ def fake(**settings: Any) -> FakeListChatModel:
             fake(guards=[no_secrets]),
             "Hi",
             {},
-            ["OptionsPolicy", "ReceivedMessage", "GuardsPolicy"],
+            ["OptionsPolicy", "GuardsPolicy"],
         ),
         (ChatOpenAI(model="gpt-5-mini", api_key="k"), "Hi", {}, ["WindowPolicy"]),
         (
@@ -66,22 +70,77 @@ def test_a_call_has_the_policies_it_needs(model, value, options, expected):
 
 def test_a_usage_scope_adds_its_policy():
     with usage_scope(Limits(model_calls=1)):
-        assert policies_of(fake()) == ["ReceivedMessage", "UsagePolicy"]
+        assert policies_of(fake()) == ["UsagePolicy"]
 
 
 def test_checks_are_screening_and_a_verdict():
     bound = fake().bind_tools([TOOL], validate="retry")
-    assert policies_of(bound.bound, "Hi", **bound.kwargs)[-3:] == [
-        "ToolCallScreening",
-        "ReceivedMessage",
+    assert policies_of(bound.bound, "Hi", **bound.kwargs)[-2:] == [
         "ChecksPolicy",
+        "ToolCallScreening",
     ]
 
 
 def test_the_list_is_in_the_order_in_which_policies_act():
     names = [policy.__name__ for policy in POLICIES]
     assert names == sorted(set(names), key=names.index)
-    assert names.index("ToolNamesPolicy") < names.index("ReceivedMessage")
-    assert (
-        names.index("ReceivedMessage") < names.index("ChecksPolicy") < names.index("GuardsPolicy")
-    )
+    assert names.index("GuardsPolicy") < names.index(
+        "ChecksPolicy"
+    )  # events come out: checks first
+    assert names.index("ChecksPolicy") < names.index("ToolNamesPolicy")
+
+
+class Audit(Policy):
+    """A policy of a program: it sees the caller's names, and the message as the caller gets it."""
+
+    asked = "settings"
+    watches_events = True
+    heard: ClassVar[list[str]] = []
+
+    async def before(self, request: ChatRequest) -> ChatRequest:
+        self.heard.append(f"before {request.options['tools'][0]['function']['name']}")
+        return request
+
+    async def on_events(self, batch: Batch) -> Batch:
+        self.heard.append("events")
+        return batch
+
+    async def after(self, request: ChatRequest, message: AIMessage) -> AIMessage:
+        self.heard.append(f"after {message.text}")
+        return message
+
+
+def test_a_program_adds_its_own_policy(call):
+    Audit.heard.clear()
+
+    answer = call.invoke(fake(), "Hi", tools=[TOOL], policies=[Audit])
+
+    assert answer.text == "hello"
+    assert Audit.heard == ["before files.read", "events", "after hello"]
+
+
+class Patient(Policy):
+    """Retries what nothing else would retry."""
+
+    def judge(self, failure: Failure) -> Decision | None:
+        return Decision(repeats=failure.attempts < 3)
+
+
+def test_a_policy_of_a_program_decides_about_a_failure(call):
+    asked = []
+
+    class Failing(FakeListChatModel):
+        def _generate(self, *args: Any, **kwargs: Any) -> Any:
+            asked.append(1)
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        call.invoke(Failing(responses=[""]), "Hi", policies=[Patient])
+
+    assert len(asked) == 3
+
+
+def test_a_move_that_is_not_in_the_table_is_refused():
+    with pytest.raises(AttributeError, match="'CONCLUDED' object has no attribute 'ask'"):
+        _ = CONCLUDED.ask
+    assert {state for moves in MOVES.values() for state in moves.values()} | {NEW} == set(MOVES)

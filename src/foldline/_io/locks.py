@@ -15,6 +15,9 @@ def mutex() -> AbstractContextManager[Any]:
     return threading.Lock()
 
 
+get_ident = threading.get_ident
+
+
 class Mutex:
     """Lets one thread in at a time, at almost no cost if no other thread is inside, which is the usual case.
 
@@ -23,10 +26,12 @@ class Mutex:
     as much, for every event of a stream. An `IndexError` means that another thread is inside: call `wait`.
     """
 
-    __slots__ = ("token", "waiting")
+    __slots__ = ("owner", "token", "waiting")
 
     def __init__(self) -> None:
         self.token: list[None] = [None]
+        self.owner = 0
+        """The id of the thread inside, which it sets after it has entered and clears before it leaves."""
         self.waiting: list[threading.Event] = []
 
     def enter_if_free(self) -> bool:
@@ -35,12 +40,19 @@ class Mutex:
             self.token.pop()
         except IndexError:
             return False
+        self.owner = get_ident()
         return True
 
     def leave(self) -> None:
         """Leave after `enter_if_free` returned True."""
+        self.owner = 0
         self.token.append(None)
         self.wake()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this thread is inside already: then waiting would never end."""
+        return self.owner == get_ident()
 
     def wait(self) -> None:
         """Wait until the thread inside has left; return at once if none is inside."""

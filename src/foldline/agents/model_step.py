@@ -24,6 +24,7 @@ from foldline.agents.tool_calls import with_ids
 from foldline.exceptions import UsageError
 from foldline.language_models.call.call import ChatCall
 from foldline.language_models.call.retry_accounting import RESET
+from foldline.language_models.call.state import View
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.load import dumpd, load
 from foldline.messages import AIMessage, BaseMessage, HumanMessage
@@ -232,8 +233,7 @@ async def _events(
         model, run = binding.bound, binding._bound_run(run)
     if isinstance(model, BaseChatModel):
         call = ChatCall(model, prompt, run, stream=True)
-        call.emits_tokens = True
-        async with aclosing(call.batches()) as batches:
+        async with aclosing(call.batches(View.CHUNKS)) as batches:  # handlers get tokens
             async for batch in batches:
                 for event in batch:
                     yield event

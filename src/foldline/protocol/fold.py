@@ -457,6 +457,34 @@ def fold(
     return builder.result(partial=partial)
 
 
+def fold_complete(events: list[Event], limits: Bounds) -> FoldedMessage | None:
+    """Return the message of the complete events of one `EventWriter`, read from the ends of its blocks.
+
+    None if they are not such: then `MessageBuilder` folds them, or says what is wrong. The events are used up.
+    """
+    start: Any = events[0] if events else None
+    finish: Any = events[-1] if events else None
+    if not start or start["event"] != "message-start" or finish["event"] != "message-finish":
+        return None
+    blocks: dict[int, Any] = {}
+    for event in events:
+        if event["event"] == "content-block-finish":
+            blocks[event["index"]] = event["content"]
+    start_metadata = start.get("metadata") or {}
+    if len(blocks) > limits.blocks or not MESSAGE_KEYS.isdisjoint(start_metadata):
+        return None
+    indexes = sorted(blocks) if len(blocks) > 1 else blocks
+    return FoldedMessage(
+        role=start["role"],
+        id=start["id"] or None,
+        blocks=[blocks[index] for index in indexes],
+        usage=finish.get("usage"),
+        finish_reason=finish.get("finish_reason"),
+        metadata={**response_names(start_metadata), **(finish.get("metadata") or {})},
+        additional_kwargs=finish.get("additional_kwargs") or {},
+    )
+
+
 def _refuse_index(event: Mapping[str, Any]) -> NoReturn:
     index = event.get("index")
     raise MalformedStreamError(

@@ -12,8 +12,6 @@ from foldline._run import Run
 from foldline.language_models.call.call import ChatCall
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
-from foldline.language_models.policies.stack import find_policy
-from foldline.language_models.policies.tool_names import ToolNamesPolicy
 
 __all__ = ["Explained", "prepare"]
 
@@ -46,10 +44,7 @@ async def prepare(
     run = Run.root(io, config, dict(kwargs))
     call = ChatCall(silent_model, input, Run(io, run.call_config, None, run.kwargs), stream=stream)
     request = await call.prepare()
-    names = find_policy(call.policies, ToolNamesPolicy)
-    if names is not None:
-        # Answers are renamed back, so nothing is lost: noted here, but not in `response_metadata["lost"]`.
-        request.notes.extend(
-            f"the tool {name!r} is sent as {wire!r}" for name, wire in names.changes.items()
-        )
+    for policy in call.policies:
+        # Nothing of this is lost: noted here, but not in `response_metadata["lost"]`.
+        request.notes.extend(policy.notes())
     return request

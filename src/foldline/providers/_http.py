@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
@@ -26,11 +26,14 @@ from foldline.exceptions import (
     UsageError,
 )
 from foldline.language_models.base_chat_model import BaseChatModel
-from foldline.language_models.call.batch import Batch
+from foldline.language_models.call.author import run_message_id
+from foldline.language_models.call.batch import Batch, CompleteAnswer, chat_result
 from foldline.language_models.call.request import CALL_OPTIONS, ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
+from foldline.messages import AIMessage
 from foldline.outputs import ChatGeneration, ChatResult
 from foldline.protocol.events import Event
+from foldline.protocol.fold import fold_complete
 from foldline.protocol.folded_message import Bounds
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._explain import Explained, prepare
@@ -238,8 +241,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
                     raise self._status_error(response, await response.read_error())
                 metadata = self._extra_metadata(request, response)
                 if not self._is_streamed(request, response):
-                    events = await self._read_answer(response, decoder, request)
-                    yield _with_metadata(events, metadata)
+                    body = await response.read()
+                    events = _with_metadata(self._read_answer(body, decoder, request), metadata)
+                    yield self._complete_answer(events, len(body), run) or events
                     return
                 async with aclosing(self._read_stream(response, decoder)) as batches:
                     async for batch in batches:
@@ -248,11 +252,23 @@ class HttpChatModel(Endpoint, BaseChatModel):
                 self._complete_error(error, request, http_request, response, decoder)
                 raise
 
-    async def _read_answer(
-        self, response: Response, decoder: WireDecoder, request: ChatRequest
-    ) -> list[Event]:
+    def _complete_answer(self, events: Batch, size: int, run: Run) -> CompleteAnswer | None:
+        """Return an answer that is not streamed as its message; None if it must be folded to be read, or refused."""
+        limits = self._fold_limits
+        if not self._makes_new_events or size > min(limits.message, limits.tool_args):
+            return None
+        folded = fold_complete(cast("list[Event]", events), limits)
+        if folded is None:
+            return None
+        if folded.id is None:
+            folded.id = run_message_id(run)
+        message = AIMessage.from_fold(folded, self._output_version)
+        if self._output_version == "v0":
+            message.response_metadata.pop("output_version", None)
+        return CompleteAnswer(chat_result(message))
+
+    def _read_answer(self, body: bytes, decoder: WireDecoder, request: ChatRequest) -> list[Event]:
         """Read an answer that is not streamed."""
-        body = await response.read()
         if not body.strip():
             raise self._malformed("the answer is empty", is_retryable=True)
         data = self._parse(body)

@@ -23,7 +23,7 @@ from foldline.language_models.call.author import (
     run_message_id,
 )
 from foldline.language_models.call.batch import Batch, CompleteAnswer, chat_result, with_finish
-from foldline.language_models.call.deadline import bounded_source, pause, wait_for_rate_limit
+from foldline.language_models.call.deadline import bounded_source, pause
 from foldline.language_models.call.message_bounds import (
     attach_partial,
     close_message,
@@ -35,13 +35,26 @@ from foldline.language_models.call.network_errors import read_author_error
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.call.retry_accounting import reset_event, usage_of_failure
-from foldline.language_models.policies.base import Policy
-from foldline.language_models.policies.checks import ChecksPolicy
-from foldline.language_models.policies.guards import GuardsPolicy
-from foldline.language_models.policies.received_message import ReceivedMessage
-from foldline.language_models.policies.stack import find_policy
-from foldline.language_models.policies.tool_names import ToolNamesPolicy
-from foldline.language_models.policies.usage import UsagePolicy, time_left
+from foldline.language_models.call.state import (
+    ASKING,
+    DELIVERING,
+    FINISHED,
+    MESSAGE,
+    RECEIVING,
+    REJECTED,
+    RESERVING,
+    WAITING,
+    AttemptState,
+    CallState,
+    View,
+)
+from foldline.language_models.policies.base import (
+    Decision,
+    Failure,
+    FoldedAttempt,
+    Policy,
+    Reservation,
+)
 from foldline.messages.usage import UsageMetadata, add_request_usage
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder
@@ -56,30 +69,42 @@ KNOWN_EVENTS = CONTENT_EVENTS | {"message-start", "error"}
 
 
 class AttemptCall(Protocol):
-    """The parts of a `ChatCall` that its attempts read and write."""
+    """The parts of a `ChatCall` that its attempts use; they change it by its methods, and its state."""
 
-    model: CallModel
-    hooks: AuthorHooks
-    run: Run
-    stream: bool
+    state: CallState
     attempts: int
-    spent: UsageMetadata | None
-    answer: CompleteAnswer | None
-    is_answered: bool
-    is_invoke: bool
-    response_metadata: dict[str, Any]
-    policies: Sequence[Policy]
-    event_policies: Sequence[Policy]
 
+    @property
+    def model(self) -> CallModel: ...
+    @property
+    def hooks(self) -> AuthorHooks: ...
+    @property
+    def run(self) -> Run: ...
+    @property
+    def stream(self) -> bool: ...
+    @property
+    def view(self) -> View: ...
+    @property
+    def spent(self) -> UsageMetadata | None: ...
+    @property
+    def response_metadata(self) -> dict[str, Any]: ...
+    @property
+    def policies(self) -> Sequence[Policy]: ...
+    @property
+    def event_policies(self) -> Sequence[Policy]: ...
+    @property
+    def reservations(self) -> Sequence[Reservation]: ...
+    @property
+    def received(self) -> FoldedAttempt | None: ...
     @property
     def builder(self) -> MessageBuilder: ...
-    @property
-    def is_quiet(self) -> bool: ...
     @property
     def location(self) -> dict[str, Any]: ...
     @property
     def retry_policy(self) -> RetryPolicy: ...
-    def begin_attempt(self) -> None: ...
+    def discard_attempt(self) -> None: ...
+    def take_answer(self, answer: CompleteAnswer) -> None: ...
+    def add_spent(self, usage: UsageMetadata | None) -> None: ...
     async def rescue(
         self, request: ChatRequest, error: Exception
     ) -> CompleteAnswer | Exception: ...
@@ -87,6 +112,7 @@ class AttemptCall(Protocol):
 
 async def attempts(call: AttemptCall, request: ChatRequest) -> AsyncGenerator[Batch, None]:
     """Yield the answer to a request, from the first attempt that does not fail."""
+    call.state = call.state.ask
     while True:
         attempt, policies = _Attempt(call, request), call.event_policies
         try:
@@ -98,7 +124,7 @@ async def attempts(call: AttemptCall, request: ChatRequest) -> AsyncGenerator[Ba
             try:
                 async for item in source:
                     batch = await attempt.receive(item) if policies else attempt.take(item)
-                    if batch and attempt.last is None:
+                    if batch and attempt.state is not FINISHED:
                         yield batch
                     if attempt.error is not None:
                         raise attempt.error
@@ -110,17 +136,18 @@ async def attempts(call: AttemptCall, request: ChatRequest) -> AsyncGenerator[Ba
             failure = attempt.read_failure(error)
             attempt.record_failure(failure)
         finally:
-            if attempt.usage is not None and not attempt.usage.is_settled:
-                attempt.settle()
-        outcome = await attempt.judge(failure)
+            if attempt.reservations:
+                attempt.release()
+        outcome = await attempt.follow_up(failure)
         if attempt.final_batch:
             yield attempt.final_batch
-        if not isinstance(outcome, ChatRequest):
+        if not isinstance(outcome, Decision):
             last = _answer(outcome)
             break
-        request = outcome
-        await _wait(call, failure)
-    call.is_answered = True
+        request = attempt.next_request(failure, outcome)
+        call.state = call.state.retry
+        await _wait(call, failure, outcome.delay)
+    call.state = call.state.answer
     yield last
 
 
@@ -136,33 +163,29 @@ class _Attempt:
     __slots__ = (
         "_builder",
         "_call",
-        "_is_author_running",
-        "_is_delivered",
         "_is_plain",
         "_pending",
         "_request",
         "error",
         "final_batch",
         "last",
-        "usage",
+        "reservations",
+        "state",
     )  # fmt: skip
 
     def __init__(self, call: AttemptCall, request: ChatRequest) -> None:
         self._call = call
         self._request = request
-        self.usage = find_policy(call.policies, UsagePolicy) if call.policies else None
+        self.state: AttemptState = RESERVING
+        self.reservations = call.reservations
         call.attempts += 1
         if call.attempts > 1:
-            call.begin_attempt()
+            call.discard_attempt()
         self._is_plain = call.attempts == 1 and not (call.event_policies or call.response_metadata)
         """Whether the end of the message is passed on unchanged."""
-        self._pending: list[Event] | None = []
-        """Events before the first content; None after it."""
-        self._is_author_running = False
-        """Whether the author's code is running: an error before it, or of a policy, is not the author's."""
-        self._is_delivered = False
-        """Whether content was delivered."""
-        self.last: Batch | None = None
+        self._pending: Batch = ()
+        """Events before the first content."""
+        self.last: Batch = ()
         """The batch that finishes the message."""
         self.error: Exception | None = None
         """The error that ends the attempt, once the accepted events are delivered."""
@@ -175,52 +198,47 @@ class _Attempt:
         call = self._call
         if not call.hooks.generates or self._request.stream or call.stream:
             return False
-        return self.usage is None or not self.usage.has_limits
+        return not self.reservations or not any(
+            reservation.has_deadline for reservation in self.reservations
+        )
 
     async def generate(self) -> Batch:
         """Call the model for its answer as one message; return it."""
         call, request = self._call, self._request
-        if self.usage is not None:  # there is one with every rate limiter
-            await self._wait_for_share()
-        self._is_author_running = True
+        for reservation in self.reservations:
+            await reservation.reserve(request)
+        self.state = WAITING
         answer = await generate_answer(call.model, request, call.run)
         if not call.event_policies:
             return self.pass_on(answer)
         await self.receive(answer)
         return await self.finish()
 
-    async def _wait_for_share(self) -> None:
-        """Wait for the rate limit and for a share of the usage."""
-        call, usage = self._call, self.usage
-        limiter = call.model.rate_limiter
-        if limiter is not None and not limiter.takes_reservations:
-            await wait_for_rate_limit(limiter, call.run.io)
-        if usage is not None:
-            await usage.reserve(self._request)
-
     async def open_source(self) -> AsyncGenerator[Any, None]:
         """Call the model, once there is a share for it; return its answer as a stream."""
-        call, request, usage = self._call, self._request, self.usage
-        await self._wait_for_share()
-        self._is_author_running = True
+        call, request = self._call, self._request
+        for reservation in self.reservations:
+            await reservation.reserve(request)
+        self.state = WAITING
         as_one_batch = call.stream and not request.stream
         source = author_events(call.model, request, call.run, as_one_batch=as_one_batch)
-        if usage is None or not usage.has_limits:
-            return source
-        return bounded_source(source, call.run.io, usage.in_use)
+        for reservation in self.reservations:
+            if reservation.has_deadline:
+                source = bounded_source(source, call.run.io, reservation.in_use)
+        return source
 
     # -- receiving
 
     async def receive(self, item: object) -> Batch:
         """Receive an event or a batch, through the policies; return what may be delivered."""
         batch = self._with_start(_batch(item))
-        for policy in self._call.event_policies if self.last is None else ():
+        for policy in self._call.event_policies if self.state is not FINISHED else ():
             if not batch:
                 return ()
             try:
                 batch = await policy.on_events(batch)
             except Exception:
-                self._is_author_running = False
+                self.state = REJECTED
                 raise
         return self.pass_on(batch) if batch else ()
 
@@ -228,7 +246,7 @@ class _Attempt:
         """Receive an event or a batch without policies; return what may be delivered."""
         kind = type(item)
         batch = item if kind is list else [item] if kind is dict else _batch(item)
-        if self._pending is None and self._is_plain:  # the usual case: nothing to add
+        if self.state is DELIVERING and self._is_plain:  # the usual case: nothing to add
             return batch if self._builder.feed_all(batch) else self._take_folded(batch)
         batch = self._with_start(batch)
         return self.pass_on(batch) if batch else ()
@@ -246,14 +264,18 @@ class _Attempt:
 
     @property
     def _is_started(self) -> bool:
-        received = find_policy(self._call.event_policies, ReceivedMessage)
-        builder = self._call.builder if received is None else received.builder
-        return builder.is_started
+        return self._received_builder.is_started
+
+    @property
+    def _received_builder(self) -> MessageBuilder:
+        """The fold of what the model sent, of which policies may hold some back."""
+        received = self._call.received
+        return self._call.builder if received is None else received.builder
 
     def pass_on(self, batch: Batch) -> Batch:
         """Fold what the policies pass on; hold it back until there is content."""
         call = self._call
-        if self.last is not None:
+        if self.state is FINISHED:
             late_kinds = [kind for event in batch if (kind := _kind(event)) in KNOWN_EVENTS]
             if late_kinds:
                 raise MalformedStreamError(
@@ -266,9 +288,8 @@ class _Attempt:
                 metadata["retries"] = call.attempts - 1
             batch = with_finish(batch, metadata, call.spent) if metadata else batch
         if type(batch) is CompleteAnswer:
-            call.answer = batch
-            if not call.is_quiet:
-                call.builder.feed_all(batch)
+            call.take_answer(batch)
+            self.state = FINISHED
             self.last = batch
             return batch
         call.builder.feed_all(batch)
@@ -285,17 +306,17 @@ class _Attempt:
         if builder.is_finished and self.error is not None:
             # An event after the finish is an error, so the message has no end.
             accepted = _without_finish(accepted)
-        if self._pending is not None:
+        if self.state is WAITING:
             accepted = [*self._pending, *accepted]
             if not any(_kind(event) in CONTENT_EVENTS for event in accepted):
                 self._pending = accepted
                 return ()
-            self._pending = None
         if builder.is_finished and self.error is None:
+            self.state = FINISHED
             self.last = accepted
-            self._is_plain = False
-        else:
-            self._is_delivered = True
+        elif self.state is WAITING:
+            self.state = DELIVERING
+            self._call.state = self._call.state.content
         return accepted
 
     async def finish(self) -> Batch:
@@ -316,9 +337,7 @@ class _Attempt:
             others[index] = cast("CompleteAnswer", batch).message
 
     async def _close(self) -> Batch:
-        call = self._call
-        received = find_policy(call.event_policies, ReceivedMessage)
-        builder = call.builder if received is None else received.builder
+        call, builder = self._call, self._received_builder
         if not builder.is_started:
             raise StreamTruncatedError(
                 "the model gave no event at all", is_retryable=False, **call.location
@@ -333,92 +352,86 @@ class _Attempt:
 
     def read_failure(self, error: Exception) -> Exception:
         """Return a network error of the author's code as an error of a model call; any other unchanged."""
-        return read_author_error(error) if self._is_author_running else error
+        is_author = self.state is not RESERVING and self.state is not REJECTED
+        return read_author_error(error) if is_author else error
 
     def record_failure(self, error: Exception) -> None:
-        """Count the usage of a failed attempt; attach to the error what guards held back."""
-        guards = find_policy(self._call.policies, GuardsPolicy)
-        if guards is not None and guards.holds_back:
-            received = find_policy(self._call.event_policies, ReceivedMessage)
-            if received is not None:
-                attach_partial(error, received.partial)
+        """Count the usage of a failed attempt; attach to the error what policies held back."""
+        call = self._call
+        received = call.received
+        if received is not None and any(policy.holds_back for policy in call.event_policies):
+            attach_partial(error, received.partial)
         if isinstance(error, ModelError):
-            self.settle(usage_of_failure(error, self._call.builder))
+            usage = usage_of_failure(error, call.builder)
+            for reservation in self.reservations:
+                reservation.settle(usage or call.builder.usage)
 
-    def settle(self, usage: UsageMetadata | None = None) -> None:
-        """Settle the usage of an attempt, as far as it is known; one that finished is settled already."""
-        if self.usage is not None:
-            self.usage.settle(usage or self._call.builder.usage)
+    def release(self) -> None:
+        """Settle what this attempt still holds: it broke off, or its reader has gone."""
+        for reservation in self.reservations:
+            if not reservation.is_settled:
+                reservation.settle(self._call.builder.usage)
 
-    async def judge(self, error: Exception) -> ChatRequest | CompleteAnswer | Exception:
-        """Return what follows a failure: another request, an answer in place of the error, or the error to raise."""
-        call, is_delivered = self._call, self._is_delivered
-        if self.usage is not None:
-            await self.usage.flush()
-        if self._may_be_repeated(error, is_delivered=is_delivered):
+    async def follow_up(self, error: Exception) -> Decision | CompleteAnswer | Exception:
+        """Return what follows a failure: another attempt, an answer in place of the error, or the error to raise."""
+        call, is_delivered = self._call, self._call.state is RECEIVING
+        for reservation in self.reservations:
+            await reservation.flush()
+        decision = self._judge(error, is_delivered=is_delivered)
+        if decision.repeats:
             if is_delivered:
                 self.final_batch = [reset_event(call.builder.id, call.attempts, error)]
-            return self._next_request(error)
+            return decision
         if isinstance(error, StructuredOutputError):
             error.usage = add_request_usage(call.spent, error.usage)
         outcome = await call.rescue(self._request, error)
-        if isinstance(outcome, CompleteAnswer) and is_delivered and not call.is_invoke:
+        if isinstance(outcome, CompleteAnswer) and is_delivered and call.view is not MESSAGE:
             outcome = error
         if isinstance(outcome, Exception):
             self.final_batch = self._undelivered_events(error)
             return outcome
         if is_delivered:
             self.final_batch = [reset_event(call.builder.id, call.attempts, error)]
-        call.answer = outcome
-        call.begin_attempt()
-        if not call.is_quiet:
-            call.builder.feed_all(outcome)
+        call.discard_attempt()
+        call.take_answer(outcome)
         return outcome
+
+    def _judge(self, error: Exception, *, is_delivered: bool) -> Decision:
+        """Ask the policies, from the caller's side to the model's, and then the retry policy."""
+        call, retry = self._call, self._call.retry_policy
+        failure = Failure(
+            error,
+            call.attempts,
+            is_delivered,
+            call.view is MESSAGE,
+            retry,
+            0.0 if isinstance(error, StructuredOutputError) else retry.delay(call.attempts, error),
+        )
+        for policy in call.policies:
+            if (decision := policy.judge(failure)) is not None:
+                return decision
+        return failure.decide()
 
     def _undelivered_events(self, error: Exception) -> Batch:
         """Return what was received and not delivered: content that came with the finish, or a bare start."""
-        if self.last is not None:
+        if self.last:
             return () if type(self.last) is CompleteAnswer else _without_finish(self.last)
-        return self._pending or () if isinstance(error, ModelError) else ()
+        is_held = self._call.state is ASKING and isinstance(error, ModelError)
+        return self._pending if is_held else ()
 
-    def _may_be_repeated(self, error: Exception, *, is_delivered: bool) -> bool:
-        call, policy = self._call, self._call.retry_policy
-        may_reset = policy.on_partial == "reset"
-        checks = find_policy(call.policies, ChecksPolicy)
-        if checks is not None and checks.is_rejection(error):
-            may_reset = may_reset or checks.resets or call.is_invoke
-            if policy.decide(error) is False:
-                return False
-            if checks.shares_retries and call.attempts > policy.max_retries:
-                return False
-            return bool(getattr(error, "is_retryable", False)) and (may_reset or not is_delivered)
-        if is_delivered and not may_reset:
-            return False
-        remaining_seconds = time_left()
-        if (
-            remaining_seconds is not None
-            and policy.delay(call.attempts, error) >= remaining_seconds
-        ):
-            return False  # there is not enough time to wait
-        return policy.allows(error, call.attempts)
-
-    def _next_request(self, error: Exception) -> ChatRequest:
-        """Count the usage; return the next request, with what was wrong with a rejected answer."""
-        call, request = self._call, self._request
-        if (usage := usage_of_failure(error, call.builder)) is not None:
-            call.spent = add_request_usage(call.spent, usage)
-        checks = find_policy(call.policies, ChecksPolicy)
-        if checks is None or not isinstance(error, StructuredOutputError):
+    def next_request(self, error: Exception, decision: Decision) -> ChatRequest:
+        """Count the usage; return the next request, with the messages that the decision adds."""
+        call, request, messages = self._call, self._request, decision.messages
+        call.add_spent(usage_of_failure(error, call.builder))
+        if not messages:
             return request
-        names, complaint = find_policy(call.policies, ToolNamesPolicy), checks.complaint(error)
-        messages = complaint if names is None else names.encode(complaint)
+        for policy in call.policies:
+            messages = policy.encode(messages)
         return request.replace(messages=[*request.messages, *messages])
 
 
-async def _wait(call: AttemptCall, error: Exception) -> None:
+async def _wait(call: AttemptCall, error: Exception, delay: float) -> None:
     """Dispatch the retry, and wait; a rejected answer is retried at once."""
-    is_rejection = isinstance(error, StructuredOutputError)
-    delay = 0.0 if is_rejection else call.retry_policy.delay(call.attempts, error)
     await call.run.dispatch("on_retry", {"attempt": call.attempts, "error": error, "delay": delay})
     if delay:
         await pause(delay, call.run.io)

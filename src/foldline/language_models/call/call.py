@@ -28,16 +28,26 @@ from foldline.language_models.call.message_bounds import attach_partial
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
+from foldline.language_models.call.state import (
+    ANSWERED,
+    CHUNKS,
+    CONCLUDED,
+    EVENTS,
+    MESSAGE,
+    NEW,
+    CallState,
+    Origin,
+    View,
+)
 from foldline.language_models.call.structured_format import take_format
-from foldline.language_models.policies.base import FoldedAttempt, Policy
-from foldline.language_models.policies.guards import approve_cached
+from foldline.language_models.policies.base import FoldedAttempt, Policy, Reservation
 from foldline.language_models.policies.settings import NO_SETTINGS, CallSettings, take_settings
-from foldline.language_models.policies.stack import policies_for
+from foldline.language_models.policies.stack import event_chain, policies_for
 from foldline.language_models.profile import ModelProfile
 from foldline.language_models.records.author_records import call_postprocess, call_preprocess
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.messages._view import ChunkView
-from foldline.messages.usage import UsageMetadata
+from foldline.messages.usage import UsageMetadata, add_request_usage
 from foldline.outputs import ChatGeneration, ChatResult, LLMResult
 from foldline.protocol.fold import MessageBuilder
 from foldline.protocol.replay import describe
@@ -48,6 +58,7 @@ __all__ = ["ChatCall"]
 Show = Callable[[Batch], Iterable[AIMessageChunk]]
 OutputVersion = Literal["v0", "v1"]
 NO_PROFILE: ModelProfile = {}
+CACHE, HOOK = Origin.CACHE, Origin.HOOK
 
 
 class ChatCall:
@@ -58,22 +69,18 @@ class ChatCall:
     message: AIMessage | None = None
     """The assembled message, once the call is over; the partial one if it failed."""
     error: BaseException | None = None
+    state: CallState = NEW
+    view: View = EVENTS
     attempts = 0
     spent: UsageMetadata | None = None
     """The usage of failed attempts."""
     answer: CompleteAnswer | None = None
     """The answer, if it came complete."""
-    is_answered: bool = False
-    """Whether the next batch is the last."""
-    is_complete: bool = False
+    origin: Origin = Origin.MODEL
     undelivered: Batch = ()
     """The last batch, while the call is concluded: what an interrupted reader has not received."""
     is_closing = False
-    """Set when the stream is closed while it is read: the failure is then not the model's."""
-    is_invoke: bool = False
-    """Whether the caller gets only the message."""
-    emits_tokens: bool = False
-    """Whether v1 tokens are dispatched (`on_llm_new_token`): under `stream()`, or for a v1 listener."""
+    """The wish of a reader, from any thread, to close the stream: a failure is then not the model's."""
     version: OutputVersion | None = None
     """The form of the message; None for that of the model."""
     hooks: AuthorHooks
@@ -81,12 +88,14 @@ class ChatCall:
     settings: CallSettings = NO_SETTINGS
     policies: Sequence[Policy] = ()
     event_policies: Sequence[Policy] = ()
+    reservations: Sequence[Reservation] = ()
     received: FoldedAttempt | None = None
     _stream_call: StreamCall | None = None
     _cache: CallCache | None = None
-    _is_cached = False
-    _is_rescued = False
-    _listeners: CallListeners | None = None
+    is_quiet: bool = False
+    """Whether the events have no reader, so that a complete answer need not be folded; known once it is prepared."""
+    _observers: CallListeners | None = None
+    """The listeners, if one of them needs single events."""
     _builder: MessageBuilder | None = None
     _end_error: Exception | None = None
 
@@ -112,7 +121,9 @@ class ChatCall:
     @property
     def llm_output(self) -> dict[str, Any] | None:
         """The provider's output; empty if a cache answered, because then nothing was spent."""
-        return {} if self._is_cached or self.result is None else llm_output_of(self.result)
+        if self.result is None or self.origin is CACHE:
+            return {}
+        return llm_output_of(self.result)
 
     @classmethod
     def of_stream_call(cls, model: CallModel, stream_call: StreamCall) -> ChatCall:
@@ -124,7 +135,7 @@ class ChatCall:
 
     async def answer_once(self) -> AIMessage:
         """Run the call to its end; return the message."""
-        self.is_invoke = True
+        self.view = MESSAGE
         async for _ in self._life(None):
             pass
         assert self.message is not None
@@ -132,27 +143,29 @@ class ChatCall:
 
     def chunks(self) -> AsyncGenerator[AIMessageChunk, None]:
         """Return the call as v1 chunks."""
-        self.emits_tokens = True
+        self.view = CHUNKS
         return self._life(ChunkView(self.model._output_version).show)
 
-    def batches(self) -> AsyncGenerator[Batch, None]:
-        """Return the call as batches of events."""
+    def batches(self, view: View = EVENTS) -> AsyncGenerator[Batch, None]:
+        """Return the call as batches of events; handlers get what the view says."""
+        self.view = view
         return self._life(None)
 
     async def _life(self, show: Show | None) -> AsyncGenerator[Any, None]:
         """Run the call; yield each batch, or the chunks that `show` makes of it, after its listeners were called."""
         try:
+            self.state = self.state.begin
             request = await self.prepare()
             may_have_answer = self.answer is not None or self._has_cache
             source = await self._source(request) if may_have_answer else attempts(self, request)
-            listeners = self._event_listeners
+            listeners = self._observers
             dispatch = None if listeners is None else listeners.dispatch_batch
             show = show if listeners is None else _same_chunks(show, listeners)
             try:
                 async for batch in source:
                     if dispatch is not None and (waiting := dispatch(batch)):
                         await waiting
-                    if self.is_answered:
+                    if self.state is ANSWERED:
                         self.undelivered = batch
                         await self._conclude(request)
                         self.undelivered = ()
@@ -166,17 +179,12 @@ class ChatCall:
                 raise
         except BaseException as error:
             # At the exit of Python nothing can be imported: a stream that was not read to its end just ends.
-            if not self.is_complete and not sys.is_finalizing():
+            if self.state is not CONCLUDED and not sys.is_finalizing():
                 await self._fail(error)
             cut_traceback(error)
             raise
         if self._end_error is not None:
             raise self._end_error
-
-    @property
-    def is_concluding(self) -> bool:
-        """Whether the answer is complete and the call is being concluded: hooks, policies, the cache."""
-        return self.is_answered and not self.is_complete
 
     # -- before the model is called
 
@@ -194,8 +202,8 @@ class ChatCall:
         self.hooks = hooks = author_hooks(type(model))
         listeners: CallListeners | None = None
         if run.manager is not None:
-            listeners = self._listeners = CallListeners(
-                model, run, is_invoke=self.is_invoke, emits_tokens=self.emits_tokens
+            listeners = CallListeners(
+                model, run, is_invoke=self.view is MESSAGE, emits_tokens=self.view is CHUNKS
             )
             self.stream = listeners.choose_stream(stream=self.stream, can_stream=hooks.streams)
         request = model._request(self.value, run, stream=self.stream)
@@ -203,8 +211,11 @@ class ChatCall:
         self.settings = take_settings(model, request, run.call_config.get("configurable") or {})
         if listeners is not None:
             listeners.choose_events(stream=request.stream, generates=hooks.generates)
+            if listeners.need_events:
+                self._observers = listeners
             if (waiting := listeners.dispatch_start(request, structured)) is not None:
                 await waiting
+        self.is_quiet = self.view is MESSAGE and self._observers is None
         self._attach(request)
         if hooks.preprocesses:
             request = await model._preprocess(request, run)
@@ -227,30 +238,34 @@ class ChatCall:
                 raise outcome from outcome.__cause__
             self.answer = outcome
             return policy_request
-        self.event_policies = [policy for policy in self.policies if policy.watches_events]
+        self.event_policies = event_chain(self, self.policies)
+        self.reservations = [
+            policy.reservation for policy in self.policies if policy.reservation is not None
+        ]
         return policy_request
 
     async def _source(self, request: ChatRequest) -> AsyncGenerator[Batch, None]:
         """Return the source of the answer: a hook, the cache, else the model."""
         if self.answer is None and (cached := await self._look_up(request)) is not None:
-            self._is_cached = True
-            self.answer = CompleteAnswer(ChatResult(generations=cached))
+            self.origin = CACHE
+            self.answer = cached
         return attempts(self, request) if self.answer is None else self._replay(self.answer)
 
     @property
     def _has_cache(self) -> bool:
         return self.model.cache is not None or SETTINGS.llm_cache is not None
 
-    async def _look_up(self, request: ChatRequest) -> list[ChatGeneration] | None:
-        key, io = self.settings.cache_key(), self.run.io
-        self._cache = CallCache.of(self.model, request, io, key)
+    async def _look_up(self, request: ChatRequest) -> CompleteAnswer | None:
+        self._cache = CallCache.of(self.model, request, self.run.io, self.settings.cache_key())
         cached = await self._cache.lookup() if self._cache is not None else None
-        return None if cached is None else await approve_cached(self.settings.guards, cached, io)
+        answer = None if cached is None else CompleteAnswer(ChatResult(generations=cached))
+        for policy in reversed(self.policies):
+            answer = None if answer is None else await policy.approve(answer)
+        return answer
 
     async def _replay(self, answer: CompleteAnswer) -> AsyncGenerator[Batch, None]:
-        if not self.is_quiet:
-            self.builder.feed_all(answer)
-        self.is_answered = True
+        self.take_answer(answer)
+        self.state = self.state.answer
         yield answer
 
     # -- while the model answers
@@ -279,17 +294,6 @@ class ChatCall:
         return self.model._retry_policy if call_policy is None else RetryPolicy.of(call_policy)
 
     @property
-    def is_quiet(self) -> bool:
-        """Whether the events have no reader, so that a complete answer need not be folded."""
-        return self.is_invoke and self._event_listeners is None
-
-    @property
-    def _event_listeners(self) -> CallListeners | None:
-        """The listeners, if one of them needs single events."""
-        listeners = self._listeners
-        return listeners if listeners is not None and listeners.need_events else None
-
-    @property
     def builder(self) -> MessageBuilder:
         """The fold of the events of this attempt; made when it is first used."""
         if self._builder is None:
@@ -298,18 +302,29 @@ class ChatCall:
             self._builder.is_sole_owner = is_free and self.model._makes_new_events
         return self._builder
 
-    def begin_attempt(self) -> None:
-        """Discard the state of the previous attempt."""
+    def discard_attempt(self) -> None:
+        """Discard what an attempt has left."""
         self._builder = None
         for policy in self.event_policies:
             policy.begin()
+
+    def take_answer(self, answer: CompleteAnswer) -> None:
+        """Take an answer that came complete; it is folded only if its events have readers."""
+        self.answer = answer
+        if not self.is_quiet:
+            self.builder.feed_all(answer)
+
+    def add_spent(self, usage: UsageMetadata | None) -> None:
+        """Count the usage of a failed attempt."""
+        if usage is not None:
+            self.spent = add_request_usage(self.spent, usage)
 
     async def rescue(self, request: ChatRequest, error: Exception) -> CompleteAnswer | Exception:
         """Let the policies see the error that ends the call; return an answer in its place, or the error to raise."""
         for policy in reversed(self.policies):
             outcome = await policy.on_error(request, error)
             if isinstance(outcome, AIMessage):
-                self._is_rescued = True
+                self.origin = HOOK
                 if outcome.id is None:
                     outcome = outcome.model_copy(update={"id": f"{run_message_id(self.run)}-0"})
                 return CompleteAnswer(chat_result(outcome))
@@ -321,7 +336,7 @@ class ChatCall:
     def _attach(self, request: ChatRequest) -> None:
         """Give a request what its source needs of the call; hooks and policies may have made a new one."""
         request.note = self._note
-        listeners = self._event_listeners
+        listeners = self._observers
         request.emits_tokens = listeners is not None and listeners.tells_tokens
 
     def _note(self, **parts: Any) -> None:
@@ -333,8 +348,9 @@ class ChatCall:
 
     async def _conclude(self, request: ChatRequest) -> None:
         result = self._result()
-        if not self._is_rescued:
-            if not self._is_cached:
+        origin = self.origin
+        if origin is not HOOK:
+            if origin is not CACHE:
                 if self.hooks.postprocesses:
                     result = await self.model._postprocess(request, result, self.run)
                 if self.hooks.record_postprocesses:
@@ -346,7 +362,7 @@ class ChatCall:
                 result = await self._apply_after(request, result)
         message: Any = result.generations[0].message
         self.result, self.message = result, message
-        self.is_complete = True
+        self.state = self.state.conclude
         try:
             if self.run.manager is not None and (waiting := self._dispatch_end(result)) is not None:
                 await waiting
@@ -374,7 +390,7 @@ class ChatCall:
                 message.response_metadata.pop("output_version", None)
             return ChatResult(generations=[ChatGeneration._trusted(message)])
         result = self.answer.result
-        if not self._is_cached and self._version != "v1":
+        if self.origin is not CACHE and self._version != "v1":
             return result
         generations = [self._in_own_form(generation) for generation in result.generations]
         return ChatResult(generations=generations, llm_output=result.llm_output)
@@ -421,6 +437,7 @@ class ChatCall:
 
     async def _fail(self, error: BaseException) -> None:
         is_closed = self.is_closing or isinstance(error, GeneratorExit)
+        self.state = self.state.close if is_closed else self.state.fail
         if is_closed:
             error = StreamClosedError("the stream was closed before its end", **self.location)
         self.error = error

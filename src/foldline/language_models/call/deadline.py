@@ -15,7 +15,7 @@ from foldline._io import IO, mutex
 from foldline._io.drive import drive
 from foldline._io.waiting import OutOfTime
 from foldline.exceptions import ModelTimeoutError
-from foldline.language_models.policies.usage import current_usage, time_left
+from foldline.language_models.policies.usage_scope import current_usage, time_left
 from foldline.rate_limiters import BaseRateLimiter
 
 END = object()

@@ -8,8 +8,12 @@ from typing import Any, cast
 
 from foldline.exceptions import StructuredOutputError
 from foldline.language_models.call.batch import Batch, CompleteAnswer
+from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.policies.base import (
+    STOP,
     CallContext,
+    Decision,
+    Failure,
     FoldedAttempt,
     Policy,
     ends_message,
@@ -31,6 +35,13 @@ class ToolCallScreening(Policy):
     __slots__ = ("_checks",)
     watches_events = True
     sees_further_answers = True
+
+    applies_to = "settings"
+
+    @classmethod
+    def applies(cls, call: CallContext, request: ChatRequest) -> bool:
+        """Where checks are bound."""
+        return bool(call.settings.checks)
 
     def __init__(self, call: CallContext) -> None:
         self._checks = call.settings.checks
@@ -69,6 +80,14 @@ class ChecksPolicy(Policy):
 
     __slots__ = ("_call", "_checks", "_failures", "_received", "_rejected")
     watches_events = True
+    reads_message = True
+
+    applies_to = "settings"
+
+    @classmethod
+    def applies(cls, call: CallContext, request: ChatRequest) -> bool:
+        """Where checks are bound."""
+        return bool(call.settings.checks)
 
     def __init__(self, call: CallContext) -> None:
         self._call = call
@@ -115,28 +134,28 @@ class ChecksPolicy(Policy):
 
     # -- what follows a rejected answer
 
-    def is_rejection(self, error: Exception) -> bool:
-        """Return whether an attempt failed because these checks rejected its answer."""
-        return (
-            isinstance(error, StructuredOutputError)
-            and self._rejected is not None
-            and error.raw is self._rejected
-        )
+    def judge(self, failure: Failure) -> Decision | None:
+        """Repeat a rejected answer at once, with what was wrong with it, while the checks have retries left."""
+        error, rejected = failure.error, self._rejected
+        if not isinstance(error, StructuredOutputError) or rejected is None:
+            return None
+        if error.raw is not rejected:
+            return None
+        may_take_back = failure.may_reset or failure.is_invoke or self._any("resets")
+        is_over = self._any("shares_retries") and failure.attempts > failure.retry.max_retries
+        if (
+            is_over
+            or not error.is_retryable
+            or (failure.is_delivered and not may_take_back)
+            or failure.retry.decide(error) is False
+        ):
+            return STOP
+        self._rejected = None
+        return Decision(repeats=True, messages=repair_messages([], rejected, error.issues))
 
-    @property
-    def resets(self) -> bool:
-        """Whether the model may be called again although chunks of the answer were delivered."""
-        return any(getattr(check, "resets", False) for check in self._checks)
-
-    @property
-    def shares_retries(self) -> bool:
-        """Whether failed requests and rejected answers share one budget of retries."""
-        return any(getattr(check, "shares_retries", False) for check in self._checks)
-
-    def complaint(self, error: StructuredOutputError) -> list[BaseMessage]:
-        """Return the messages to add to the next request: the answer, and what was wrong with it."""
-        rejected, self._rejected = self._rejected, None
-        return [] if rejected is None else repair_messages([], rejected, error.issues)
+    def _any(self, name: str) -> bool:
+        """Return whether a check says so: `resets`, although content was delivered; `shares_retries`, with requests."""
+        return any(getattr(check, name, False) for check in self._checks)
 
 
 def _invalid_call(call: Mapping[str, Any], issue: str) -> dict[str, Any]:

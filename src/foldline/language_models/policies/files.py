@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import mimetypes
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -27,6 +28,7 @@ __all__ = [
     "resolve_messages",
 ]
 
+CONTENT: Final = attrgetter("content")
 MEDIA: Final = frozenset({"image", "audio", "video", "file", "text-plain"})
 SOURCE: Final = frozenset({"path", "url", "mime_type", "source_type"})
 """Keys of a block with the source of its file."""
@@ -47,6 +49,13 @@ class FilesPolicy(Policy):
     """Reads the files in messages, and converts those of the answer."""
 
     __slots__ = ("_call",)
+
+    @classmethod
+    def applies(cls, call: CallContext, request: ChatRequest) -> bool:
+        """Where a message has blocks, files are requested, or a hook may add either."""
+        if list in map(type, map(CONTENT, request.messages)):
+            return True
+        return request.output_file_type is not None or call.settings.hooks is not None
 
     def __init__(self, call: CallContext) -> None:
         self._call = call

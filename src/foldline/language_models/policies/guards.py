@@ -22,11 +22,11 @@ from foldline.language_models.policies.base import (
 )
 from foldline.language_models.policies.settings import Guard
 from foldline.messages import AIMessage
-from foldline.outputs import ChatGeneration
+from foldline.outputs import ChatGeneration, ChatResult
 from foldline.protocol.events import Event
 from foldline.protocol.replay import message_to_events
 
-__all__ = ["GuardsPolicy", "approve_cached", "run_guards"]
+__all__ = ["GuardsPolicy", "run_guards"]
 
 
 class GuardsPolicy(Policy):
@@ -35,6 +35,14 @@ class GuardsPolicy(Policy):
     __slots__ = ("_guards", "_io", "_pending", "_received", "_replacement", "holds_back")
     watches_events = True
     sees_further_answers = True
+    reads_message = True
+
+    applies_to = "settings"
+
+    @classmethod
+    def applies(cls, call: CallContext, request: ChatRequest) -> bool:
+        """Where the call has guards."""
+        return bool(call.settings.guards)
 
     def __init__(self, call: CallContext) -> None:
         self._guards = call.settings.guards
@@ -73,6 +81,16 @@ class GuardsPolicy(Policy):
         self._replacement = approved
         return batch
 
+    async def approve(self, answer: CompleteAnswer) -> CompleteAnswer | None:
+        """Run the guards on a cached answer, maybe of another caller; a rejected one counts as not cached."""
+        messages = [cast("AIMessage", choice.message) for choice in answer.result.generations]
+        try:
+            approved = [await run_guards(self._guards, message, self._io) for message in messages]
+        except OutputRejectedError:
+            return None
+        generations = [ChatGeneration._trusted(message) for message in approved]
+        return CompleteAnswer(ChatResult(generations=generations))
+
     async def after(self, request: ChatRequest, message: AIMessage) -> AIMessage:
         """Return the replacement of a guard for an answer whose chunks were delivered."""
         return self._replacement or message
@@ -99,17 +117,3 @@ async def run_guards(guards: Sequence[Guard], message: AIMessage, io: IO) -> AIM
             f"the guard {name} returned {verdict!r}: return True, False, a reason or a message"
         )
     return message
-
-
-async def approve_cached(
-    guards: Sequence[Guard], generations: list[ChatGeneration], io: IO
-) -> list[ChatGeneration] | None:
-    """Run the guards on a cached answer, maybe of another caller; a rejected one counts as not cached."""
-    if not guards:
-        return generations
-    try:
-        messages = [cast("AIMessage", generation.message) for generation in generations]
-        approved = [await run_guards(guards, message, io) for message in messages]
-    except OutputRejectedError:
-        return None
-    return [ChatGeneration._trusted(message) for message in approved]

@@ -15,6 +15,13 @@ class HooksPolicy(Policy):
 
     __slots__ = ("_hooks", "_io")
 
+    applies_to = "settings"
+
+    @classmethod
+    def applies(cls, call: CallContext, request: ChatRequest) -> bool:
+        """Where the call has hooks."""
+        return call.settings.hooks is not None
+
     def __init__(self, call: CallContext) -> None:
         self._hooks = call.settings.hooks or ModelHooks()
         self._io = call.run.io

@@ -8,6 +8,8 @@ from typing import Final
 from foldline.language_models.call.request import CallOptions, ChatRequest
 from foldline.language_models.policies.base import CallContext, Policy
 from foldline.language_models.policies.call_options import read_tool_choice, supported_options
+from foldline.language_models.policies.settings import NO_SETTINGS
+from foldline.language_models.policies.usage_scope import SCOPE
 from foldline.language_models.profile import ModelProfile
 from foldline.messages import BaseMessage, SystemMessage
 
@@ -21,6 +23,16 @@ class OptionsPolicy(Policy):
     """Sends the options that the model supports, in the form that every encoder reads."""
 
     __slots__ = ("_call",)
+
+    @classmethod
+    def applies(cls, call: CallContext, request: ChatRequest) -> bool:
+        """Where the call has settings, or options of a model of which something is known."""
+        if call.settings is not NO_SETTINGS:
+            return True
+        if not (request.options or request.stop):
+            return False
+        model = call.model
+        return bool(model.profile or model._tool_name_pattern or SCOPE.get() is not None)
 
     def __init__(self, call: CallContext) -> None:
         self._call = call

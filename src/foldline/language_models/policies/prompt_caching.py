@@ -182,6 +182,13 @@ class PromptCachingPolicy(Policy):
 
     __slots__ = ("_config",)
 
+    applies_to = "settings"
+
+    @classmethod
+    def applies(cls, call: CallContext, request: ChatRequest) -> bool:
+        """Where the setting is on."""
+        return bool(call.settings.prompt_cache)
+
     def __init__(self, call: CallContext) -> None:
         self._config = CacheConfig.of(call.settings.prompt_cache) or CacheConfig()
 

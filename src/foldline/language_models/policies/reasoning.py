@@ -54,6 +54,11 @@ class ReasoningPolicy(Policy):
 
     __slots__ = ("_call",)
 
+    @classmethod
+    def applies(cls, call: CallContext, request: ChatRequest) -> bool:
+        """Where an effort is requested, or a hook may request one."""
+        return "reasoning_effort" in request.options or call.settings.hooks is not None
+
     def __init__(self, call: CallContext) -> None:
         self._call = call
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from os import PathLike
@@ -60,6 +60,8 @@ class CallSettings:
     prefer_input_file_type: Literal["file", "url"] | None = None
     """AIGNE's setting: "file" sends files as bytes also to a model that accepts URLs."""
     instructions: str | None = None
+    policies: Sequence[Any] = ()
+    """Policies of the program itself (subclasses of `Policy`), outside of foldline's."""
 
     def cache_key(self) -> object:
         """Return the part of the cache key that depends on checks and guards, as JSON."""

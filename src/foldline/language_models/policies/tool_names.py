@@ -15,13 +15,15 @@ from foldline.language_models.call.batch import Batch, CompleteAnswer
 from foldline.language_models.call.request import CallOptions, ChatRequest
 from foldline.language_models.policies.base import CallContext, Policy
 from foldline.language_models.policies.call_options import read_tool_choice
-from foldline.messages import AIMessage, BaseMessage
+from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from foldline.protocol.events import Event
 
 __all__ = ["NameCodec", "ToolNamesPolicy"]
 
 LENGTH: Final = 64
 CLASS: Final = "[A-Za-z0-9_-]"
+MESSAGES_WITHOUT_TOOLS: Final = frozenset({HumanMessage, SystemMessage})
+"""Messages that contain no tool names."""
 NAMED_BLOCKS: Final = frozenset(
     {
         "tool_call",
@@ -147,6 +149,17 @@ class ToolNamesPolicy(Policy):
     __slots__ = ("_call", "_codec", "_pattern")
     sees_further_answers = True
 
+    @classmethod
+    def applies(cls, call: CallContext, request: ChatRequest) -> bool:
+        """Where the provider restricts names, and the request may contain some."""
+        if not (call.model._tool_name_pattern or call.profile.get("tool_name_pattern")):
+            return False
+        return (
+            bool(request.options)
+            or call.settings.hooks is not None
+            or not MESSAGES_WITHOUT_TOOLS.issuperset(map(type, request.messages))
+        )
+
     def __init__(self, call: CallContext) -> None:
         self._call = call
         self._pattern = (
@@ -154,10 +167,10 @@ class ToolNamesPolicy(Policy):
         )
         self._codec: NameCodec | None = None
 
-    @property
-    def changes(self) -> Mapping[str, str]:
-        """The tools whose names the provider does not allow -> the names they are sent under."""
-        return {} if self._codec is None else self._codec.changes
+    def notes(self) -> Iterable[str]:
+        """Return the tools that are sent under other names."""
+        changes = {} if self._codec is None else self._codec.changes
+        return [f"the tool {name!r} is sent as {wire!r}" for name, wire in changes.items()]
 
     @property
     def watches_events(self) -> bool:  # type: ignore[override]  # known when the names are

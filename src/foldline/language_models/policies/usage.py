@@ -13,11 +13,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from foldline.exceptions import BudgetExceeded
 from foldline.language_models.call.batch import Batch
+from foldline.language_models.call.deadline import wait_for_rate_limit
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.policies.base import (
+    STOP,
     CallContext,
+    Decision,
+    Failure,
     FoldedAttempt,
     Policy,
+    Reservation,
     ends_message,
 )
 from foldline.language_models.policies.permits import take_permit, tokens_used
@@ -54,6 +59,14 @@ class UsagePolicy(Policy):
 
     __slots__ = ("_call", "_cost", "_expected", "_permit", "_received", "_spending")
     watches_events = True
+    reads_message = True
+
+    @classmethod
+    def applies(cls, call: CallContext, request: ChatRequest) -> bool:
+        """Where something is limited, or the prices are known."""
+        model = call.model
+        is_limited = SCOPE.get() is not None or model.rate_limiter is not None
+        return is_limited or "prices" in call.profile
 
     def __init__(self, call: CallContext) -> None:
         self._call = call
@@ -65,6 +78,11 @@ class UsagePolicy(Policy):
         """The cost of all attempts; None after the first whose cost is unknown."""
 
     @property
+    def reservation(self) -> Reservation:  # type: ignore[override]  # every attempt reserves here
+        """The policy itself."""
+        return self
+
+    @property
     def is_settled(self) -> bool:
         """Whether nothing is reserved, or the reservation is settled."""
         return self._expected is None and self._permit is None
@@ -73,8 +91,10 @@ class UsagePolicy(Policy):
 
     async def reserve(self, request: ChatRequest) -> None:
         """Reserve this attempt's share of every limit; wait for other calls if they leave no room."""
-        scope = SCOPE.get()
+        scope, plain_limiter = SCOPE.get(), self._call.model.rate_limiter
         limiter = self._limiter
+        if plain_limiter is not None and limiter is None:
+            await wait_for_rate_limit(plain_limiter, self._call.run.io)
         is_counted = limiter is not None and limiter.rules.counts_tokens
         counts = is_counted or (scope is not None and scope.is_limited)
         expected = self._expected = self._expect(request, counts=counts)
@@ -125,7 +145,7 @@ class UsagePolicy(Policy):
     # -- while it runs, and after
 
     @property
-    def has_limits(self) -> bool:
+    def has_deadline(self) -> bool:
         """Whether the scopes around the call have a limit: then it holds a share while it runs, within a deadline."""
         scope = SCOPE.get()
         return scope is not None and scope.is_limited
@@ -169,6 +189,12 @@ class UsagePolicy(Policy):
         """Update the rate limiter at once after an attempt that broke off: its provider may have asked to wait."""
         if (limiter := self._limiter) is not None:
             await limiter.flush(self._call.run.io)
+
+    def judge(self, failure: Failure) -> Decision | None:
+        """Stop where there is not enough time to wait."""
+        remaining_seconds = time_left()
+        is_late = remaining_seconds is not None and failure.delay >= remaining_seconds
+        return STOP if is_late else None
 
     def cancel(self) -> None:
         """Release everything: the attempt was never sent."""

@@ -17,6 +17,11 @@ class WindowPolicy(Policy):
 
     __slots__ = ("_call", "_limit")
 
+    @classmethod
+    def applies(cls, call: CallContext, request: ChatRequest) -> bool:
+        """Where the limit is known."""
+        return bool(call.settings.max_input_tokens or call.profile.get("max_input_tokens"))
+
     def __init__(self, call: CallContext) -> None:
         self._call = call
         self._limit: int = call.settings.max_input_tokens or call.profile["max_input_tokens"]

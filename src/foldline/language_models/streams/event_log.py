@@ -67,12 +67,16 @@ class EventLog:
         """Return a reader that begins at the first event."""
         return EventCursor(self._entries)
 
-    def read(self, request_more: Callable[[], bool]) -> Iterator[Event]:
+    def read(
+        self, request_more: Callable[[], bool], at_end: Callable[[], None] | None = None
+    ) -> Iterator[Event]:
         """Yield every event, calling `more` at the end until it returns False."""
         entries, position, is_over = self._entries, 0, False
         while True:
             if position == len(entries):
                 if is_over:
+                    if at_end is not None:
+                        at_end()
                     return
                 is_over = not request_more()
                 continue

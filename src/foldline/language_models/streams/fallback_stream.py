@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import Any, cast
 
 from foldline.language_models.call.batch import Batch
+from foldline.language_models.call.state import NEW, CallState
 from foldline.language_models.streams.source import StreamSource
 from foldline.messages import AIMessage
 from foldline.protocol.fold import MessageBuilder
@@ -47,14 +48,9 @@ class FallbackStream:
         return self._source.message if self._source is not None else None
 
     @property
-    def is_complete(self) -> bool:
-        """Whether an attempt has finished."""
-        return self._source is not None and self._source.is_complete
-
-    @property
-    def is_concluding(self) -> bool:
-        """Whether an attempt has its complete answer and is being concluded."""
-        return self._source is not None and self._source.is_concluding
+    def state(self) -> CallState:
+        """Where the current attempt is."""
+        return NEW if self._source is None else self._source.state
 
     @property
     def undelivered(self) -> Batch:

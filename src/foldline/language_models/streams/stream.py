@@ -7,15 +7,15 @@ A stream can also be driven externally: `dispatch(event)`, `fail(error)`, `bind_
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from types import FrameType
 from typing import Any, Self, Unpack
 
 from foldline._io import ASYNC, HomeLoop, Interruptible, Mutex, Signal, running_loop
 from foldline._io.drive import drive_each
+from foldline._io.locks import get_ident
 from foldline.exceptions import MalformedStreamError, StreamClosedError, UsageError
 from foldline.language_models.call.batch import Batch
+from foldline.language_models.call.state import ANSWERED, CONCLUDED
 from foldline.language_models.streams.projections import (
     ARequestMore,
     AsyncProjection,
@@ -93,33 +93,30 @@ class ChatModelStream(StreamState):
         """Read one more batch; return False if there will be none."""
         if self._is_done:
             return False
-        token, is_mine = self._guard.token, True
+        guard = self._guard
+        token, is_mine = guard.token, True
         try:
             try:
                 token.pop()
             except IndexError:
                 is_mine = False
                 return self._wait_for_reader()
+            guard.owner = get_ident()
             has_more = self._pull() if self._pump is None else self._pump()
             if self._is_closing:
                 self._close_source()
             return has_more
         finally:
             if is_mine and not token:  # Ctrl-C may come before it was taken
+                guard.owner = 0
                 token.append(None)
-                if self._guard.waiting:
-                    self._guard.wake()
+                if guard.waiting:
+                    guard.wake()
 
     def _wait_for_reader(self) -> bool:
         """Wait for the step of the thread that is reading: then there is more, or the stream has ended."""
-        reader: FrameType | None = sys._getframe(2)  # the caller of `_request_more`
-        while reader is not None:
-            if (
-                reader.f_code is ChatModelStream._request_more.__code__
-                and reader.f_locals["self"] is self
-            ):
-                raise UsageError(READ_IN_PRODUCER)  # this thread is reading already
-            reader = reader.f_back
+        if self._guard.is_mine:
+            raise UsageError(READ_IN_PRODUCER)  # this thread is reading already
         self._guard.wait()
         return True
 
@@ -131,15 +128,17 @@ class ChatModelStream(StreamState):
             self._batches = drive_each(source.batches())
         try:
             batch = next(self._batches, None)
-            for event in batch or ():
-                self._take(event)
-            if source.is_complete:
+            if batch is not None:
+                self._take_batch(batch)
+            if source.state is CONCLUDED:
                 self._end(source.message)
                 self._batches.close()
             elif batch is None:
                 self.fail(self._closed_error())
         except BaseException as error:
-            if source.is_complete:  # a listener failed after the end: the message is still valid
+            if (
+                source.state is CONCLUDED
+            ):  # a listener failed after the end: the message is still valid
                 self._end_with(source)
             else:
                 self.fail(error if isinstance(error, Exception) else self._closed_error())
@@ -147,8 +146,33 @@ class ChatModelStream(StreamState):
                 raise
         return True
 
+    def _take_batch(self, batch: Batch) -> None:
+        log, texts = self._log, self._text
+        for event in batch:
+            # The usual event, a slice of the text of an answer: stored and shown without two calls.
+            tail = log._tail
+            if (
+                tail is not None
+                and tail.kind == "text-delta"
+                and event["event"] == "content-block-delta"
+                and tail.index == event["index"]
+                and len(delta := event["delta"]) == 2
+                and delta["type"] == "text-delta"
+                and self._is_answer
+            ):
+                text = delta["text"]
+                log.count += 1
+                tail.parts.append(text)
+                texts.items.append(text)
+                if texts.signal is not None:
+                    texts.signal.set()
+            else:
+                self._take(event)
+
     def __iter__(self) -> Iterator[Event]:
-        yield from self._log.read(self._request_more)
+        return self._log.read(self._request_more, self._check_failure)
+
+    def _check_failure(self) -> None:
         if self._failure is not None:
             raise self._failure.as_raised()
 
@@ -306,13 +330,15 @@ class AsyncChatModelStream(StreamState):
                 batch = await self._batches.__anext__()
             for event in batch:
                 self._take(event)
-            if source.is_complete:
+            if source.state is CONCLUDED:
                 self._end_with(source)
                 await self._batches.aclose()
             elif self._step.is_interrupted:
                 await self._close_source()
         except BaseException as error:
-            if source.is_complete:  # a listener failed after the end: the message is still valid
+            if (
+                source.state is CONCLUDED
+            ):  # a listener failed after the end: the message is still valid
                 self._end_with(source)
             elif isinstance(error, StopAsyncIteration):  # the source was closed elsewhere
                 self.fail(self._closed_error())
@@ -386,7 +412,7 @@ class AsyncChatModelStream(StreamState):
         if self._source is None or not self._is_pulling:
             await self._close_source()
             return
-        if not self._source.is_concluding:  # else the answer is complete: wait for its end
+        if self._source.state is not ANSWERED:  # else the answer is complete: wait for its end
             self._source.is_closing = True
             self._step.interrupt()
         if not self._step.is_mine:
