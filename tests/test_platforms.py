@@ -55,7 +55,7 @@ ALLOWED = {
     "cli/chat.py:_await_input": "select() on a pipe, after `win32` has left",
     "cli/chat.py:/dev/null": "advice in a message",
     "cli/interactive.py:_read_line": "after `hasattr(signal, 'setitimer')`, without which it reads plainly",
-    "language_models/policies/safe_files.py": "dir_fd where os.supports_dir_fd has it, else checked path by path",
+    "language_models/_call/policies/safe_files.py": "dir_fd where os.supports_dir_fd has it, else checked path by path",
 }
 """Place (file, file:function or file:text) -> why it is right there."""
 

@@ -7,6 +7,7 @@ import pkgutil
 import pydoc
 import subprocess
 import sys
+import warnings
 from contextlib import suppress
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -33,11 +34,13 @@ from foldline.utils.class_doc import field_docs
 
 
 def public_packages() -> list[ModuleType]:
-    names = (
-        module.name
-        for module in pkgutil.walk_packages(foldline.__path__, "foldline.")
-        if (module.ispkg or module.name.count(".") == 1) and "._" not in module.name
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # old paths
+        names = [
+            module.name
+            for module in pkgutil.walk_packages(foldline.__path__, "foldline.")
+            if (module.ispkg or module.name.count(".") == 1) and "._" not in module.name
+        ]
     modules = [foldline, *map(importlib.import_module, names)]
     return [module for module in modules if hasattr(module, "__all__")]
 

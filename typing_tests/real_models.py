@@ -9,7 +9,7 @@ from foldline.agents import create_agent
 from foldline.chat_models import ConfigurableChatModel, init_chat_model
 from foldline.documents import Document
 from foldline.language_models import BaseChatModel, FakeListChatModel
-from foldline.language_models.streams.stream import ChatModelStream
+from foldline._streams.stream import ChatModelStream
 from foldline.messages import (
     AIMessage,
     AIMessageChunk,

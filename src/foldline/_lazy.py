@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import SupportsIndex, TypeAlias
+from typing import SupportsIndex, TypeAlias, cast, get_type_hints
 
 Loader: TypeAlias = Callable[[str], object]
 """A module's `__getattr__`."""
@@ -52,7 +52,17 @@ def lazy_exports(module: str, homes: Mapping[str, str]) -> Loader:
 def publish(module: str, *values: object) -> None:
     """Set the public module of classes and functions that are defined in a private one."""
     for value in values:
+        if "__dataclass_fields__" in vars(value):
+            _resolve_fields(cast("type", value))
         value.__module__ = module
+
+
+def _resolve_fields(dataclass: type) -> None:
+    """Replace the texts of annotations by their types: Pydantic would look the names up in the public module."""
+    hints = get_type_hints(dataclass, include_extras=True)
+    dataclass.__annotations__ = {name: hints[name] for name in dataclass.__annotations__}
+    for name, field in vars(dataclass)["__dataclass_fields__"].items():
+        field.type = hints[name]
 
 
 class ClassDoc(str):

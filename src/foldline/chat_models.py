@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, overload
 
 from foldline._traceback import entry_point
 from foldline.exceptions import UsageError
-from foldline.language_models.call.request import CALL_OPTIONS, ChatRequest
+from foldline.language_models._call.request import CALL_OPTIONS, ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.language_models.structured.output import STRUCTURED_OPTIONS, OutputSchema
 from foldline.language_models.structured.parser import RawAndParsed, Schema

@@ -26,7 +26,7 @@ from foldline.exceptions import (
     UsageError,
 )
 from foldline.language_models import FakeMessagesListChatModel
-from foldline.language_models.policies.usage import Limits, usage_scope
+from foldline.language_models._call.policies.usage import Limits, usage_scope
 from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.prompts import ChatPromptTemplate
 from foldline.testing import Call, Fail, Finish, ScriptedChatModel, Stall

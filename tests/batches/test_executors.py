@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from foldline.exceptions import BudgetExceeded, FoldlineError, UsageError
-from foldline.language_models.policies.usage_scope import Limits
+from foldline.language_models._call.policies.usage_scope import Limits
 from foldline.output_parsers import StrOutputParser
 from foldline.providers.openai import ChatOpenAI
 from foldline.runnables import RunnableLambda

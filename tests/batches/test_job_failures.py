@@ -10,8 +10,8 @@ import pytest
 
 from foldline.exceptions import BudgetExceeded, ModelAPIError, UsageError
 from foldline.language_models import FakeListChatModel
+from foldline.language_models._call.policies.usage_scope import Limits
 from foldline.language_models.fake_chat_models import GenericFakeChatModel
-from foldline.language_models.policies.usage_scope import Limits
 from foldline.messages import AIMessage
 from foldline.rate_limiters import InMemoryRateLimiter
 from foldline.runnables import RunnableLambda

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from foldline.batches.store.job_database import JobDatabase
 from foldline.embeddings import Embeddings
 from foldline.exceptions import BudgetExceeded, StoreError, UsageError
+from foldline.language_models._call.policies.usage_scope import Limits
 from foldline.language_models.fake_chat_models import GenericFakeChatModel
-from foldline.language_models.policies.usage_scope import Limits
 from foldline.messages import AIMessage
 from foldline.prices import register_prices
 from foldline.runnables import RunnableLambda

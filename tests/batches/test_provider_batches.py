@@ -12,7 +12,7 @@ from google.genai import types
 
 from foldline.batches import BatchJob
 from foldline.exceptions import BudgetExceeded, ModelError, UsageError
-from foldline.language_models.policies.usage_scope import Limits
+from foldline.language_models._call.policies.usage_scope import Limits
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
 from foldline.providers._batch_client import BatchClient

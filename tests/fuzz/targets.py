@@ -15,7 +15,7 @@ from typing import Any
 
 from foldline._sse import SSEDecoder, SSEEvent
 from foldline.exceptions import FoldlineError, ModelError
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.load import dumps, loads
 from foldline.messages import AIMessage, HumanMessage
 from foldline.output_parsers import JsonOutputParser, XMLOutputParser

@@ -10,7 +10,7 @@ from foldline.caches import BaseCache, InMemoryCache
 from foldline.exceptions import ModelError, UsageError
 from foldline.globals import set_llm_cache
 from foldline.language_models import ChatModel
-from foldline.language_models.call.cache_key import text_model_key
+from foldline.language_models._call.cache_key import text_model_key
 from foldline.messages import AIMessage, SystemMessage
 from foldline.outputs import ChatGeneration, ChatResult
 from foldline.providers.openai import ChatOpenAI

@@ -12,7 +12,7 @@ from foldline.caches import InMemoryCache
 from foldline.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from foldline.exceptions import ModelError, ModelRateLimitError, UsageError
 from foldline.language_models import RetryPolicy
-from foldline.language_models.call.call import ChatCall
+from foldline.language_models._call.call import ChatCall
 from foldline.language_models.chat_models import agenerate_from_stream, generate_from_stream
 from foldline.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
 from foldline.outputs import ChatGenerationChunk

@@ -15,8 +15,8 @@ from foldline.caches import InMemoryCache
 from foldline.callbacks import UsageMetadataCallbackHandler, get_usage_metadata_callback
 from foldline.exceptions import BudgetExceeded, ModelRateLimitError, RateLimitError, UsageError
 from foldline.language_models import ChatRequest, Limits, usage_scope
-from foldline.language_models.call.call import ChatCall
-from foldline.language_models.policies.stack import policies_for
+from foldline.language_models._call.call import ChatCall
+from foldline.language_models._call.policies.stack import policies_for
 from foldline.messages import AIMessage
 from foldline.prices import find_prices
 from foldline.providers.openai import ChatOpenAI

@@ -8,6 +8,7 @@ import time
 import pytest
 from pydantic import BaseModel
 
+from foldline._streams.bounds import RESET
 from foldline.exceptions import (
     BudgetExceeded,
     ContextOverflowError,
@@ -17,7 +18,6 @@ from foldline.exceptions import (
     StreamInterruptedError,
 )
 from foldline.language_models import ChatModel, Limits, ModelHooks, RetryPolicy, usage_scope
-from foldline.language_models.call.retry_accounting import RESET
 from foldline.language_models.structured.output import OutputSchema
 from foldline.messages import AIMessage, HumanMessage
 from foldline.protocol import assert_valid_event_stream

@@ -25,7 +25,7 @@ from foldline.exceptions import (
     UsageError,
 )
 from foldline.language_models import BaseChatModel, ChatModel, RetryPolicy, SimpleChatModel
-from foldline.language_models.call.network_errors import read_author_error
+from foldline.language_models._call.errors import read_author_error
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 

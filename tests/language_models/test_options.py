@@ -5,7 +5,7 @@ import pytest
 from foldline.agents import create_agent
 from foldline.exceptions import UsageError
 from foldline.language_models import ToolChoice, from_config, tool_choice_of
-from foldline.language_models.policies.call_options import merge_options, read_tool_choice
+from foldline.language_models._call.call_options import merge_options, read_tool_choice
 from foldline.messages import AIMessage
 from tests.language_models.scripted import Speaking
 

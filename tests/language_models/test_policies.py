@@ -8,13 +8,13 @@ import pytest
 
 from foldline._io.drive import drive
 from foldline._run import Run
+from foldline._streams.answer import Batch
+from foldline._streams.state import CONCLUDED, MOVES, NEW
 from foldline.language_models import FakeListChatModel, Limits, ModelHooks, usage_scope
-from foldline.language_models.call.batch import Batch
-from foldline.language_models.call.call import ChatCall
-from foldline.language_models.call.request import ChatRequest
-from foldline.language_models.call.state import CONCLUDED, MOVES, NEW
-from foldline.language_models.policies.base import Decision, Failure, Policy
-from foldline.language_models.policies.stack import POLICIES
+from foldline.language_models._call.call import ChatCall
+from foldline.language_models._call.policies.stack import POLICIES
+from foldline.language_models._call.policy import Decision, Failure, Policy
+from foldline.language_models._call.request import ChatRequest
 from foldline.messages import AIMessage, HumanMessage
 from foldline.providers.openai import ChatOpenAI
 

@@ -6,7 +6,10 @@ import pytest
 
 from foldline.exceptions import UsageError
 from foldline.language_models import CacheConfig
-from foldline.language_models.policies.prompt_caching import cache_control_of, with_cache_control
+from foldline.language_models._call.policies.prompt_caching import (
+    cache_control_of,
+    with_cache_control,
+)
 from foldline.messages import AIMessage, HumanMessage, SystemMessage
 from foldline.testing import ScriptedChatModel
 from tests.language_models.scripted import Speaking

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from foldline.exceptions import UsageError
-from foldline.language_models.policies.reasoning import apply_effort, map_effort
+from foldline.language_models._call.policies.reasoning import apply_effort, map_effort
 from tests.language_models.scripted import Speaking
 
 WORDS = {"form": "level", "levels": {"low": 1000, "medium": 4000, "high": 16000}}

@@ -6,7 +6,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.language_models.policies.tool_names import NameCodec
+from foldline.language_models._call.policies.tool_names import NameCodec
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from tests.language_models.scripted import Narrow, calls
 

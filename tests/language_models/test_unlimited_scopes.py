@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from foldline.exceptions import BudgetExceeded
+from foldline.language_models._call.policies.usage_scope import Limits, usage_scope
 from foldline.language_models.fake_chat_models import GenericFakeChatModel
-from foldline.language_models.policies.usage_scope import Limits, usage_scope
 from foldline.messages import AIMessage
 
 USAGE = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}

@@ -9,7 +9,7 @@ import pytest
 
 from foldline.exceptions import BudgetExceeded, ModelRateLimitError, UsageError
 from foldline.language_models import ChatModel, Limits, current_usage, usage_scope
-from foldline.language_models.policies.usage import cost_of, time_left
+from foldline.language_models._call.policies.usage import cost_of, time_left
 from foldline.messages import AIMessage
 from foldline.rate_limiters import InMemoryRateLimiter
 from foldline.runnables import RunnableLambda

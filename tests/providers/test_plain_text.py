@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.providers import _foreign_messages
 from foldline.providers._completions import messages as completions

@@ -27,7 +27,7 @@ from foldline.caches import RedisCache
 from foldline.callbacks import BaseCallbackHandler
 from foldline.chat_history import PostgresChatMessageHistory, RedisChatMessageHistory
 from foldline.exceptions import FoldlineError, ModelError, SecurityError, ToolException, UsageError
-from foldline.language_models.call.cache_key import text_model_key
+from foldline.language_models._call.cache_key import text_model_key
 from foldline.load import dumpd, dumps
 from foldline.providers import REGISTRY, find_provider
 from foldline.providers.google import GoogleGenerativeAIEmbeddings

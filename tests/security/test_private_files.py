@@ -17,7 +17,7 @@ from foldline.cli.places import make_folder_of
 from foldline.documents import Document
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.indexing import SQLiteRecordManager
-from foldline.language_models.policies.safe_files import write_under
+from foldline.language_models._call.policies.safe_files import write_under
 from foldline.stores import LocalFileStore, SQLiteStore
 from foldline.tracers import SQLiteTracer
 from foldline.vectorstores import InMemoryVectorStore

@@ -41,6 +41,9 @@ NOWHERE = {
         "embedding_models.py::init_embeddings": "a module of the table CLASSES",
         "_lazy.py::lazy_exports.load": "what our own packages write down: the modules that hold their names",
         "_lazy.py::_module_exists": "whether a package of ours has a module of that name",
+        "language_models/call/__init__.py": "old paths of our own modules",
+        "language_models/policies/__init__.py": "old paths of our own modules",
+        "language_models/streams/__init__.py": "old paths of our own modules",
         "load/registry.py::resolve": "the one place that revives: a row of the closed registry",
         "providers/__init__.py::find_provider": "a row of our registry, or an installed entry point",
         "prompts/_jinja.py::_jinja2": "parts of jinja2",
@@ -58,8 +61,8 @@ NOWHERE = {
 SINKS = {
     scan.reaches_the_network: {
         "transports/": "the transports: every request of foldline's leaves here",
-        "language_models/policies/file_resolver.py::_look_up": "names are looked up once, checked, and pinned (F-P04)",
-        "language_models/policies/file_resolver.py": "the same: `socket` for the look-up",
+        "language_models/_call/policies/file_resolver.py::_look_up": "names are looked up once and pinned (F-P04)",
+        "language_models/_call/policies/file_resolver.py": "the same: `socket` for the look-up",
         "providers/local/runtime.py": "http.client: asks the model server in this process how it is, on loopback",
         "cli/doctor.py": "`foldline doctor` tries whether the configured endpoint answers",
         "cli/serve.py": "`foldline serve` listens, on loopback unless told otherwise",
@@ -76,7 +79,7 @@ SINKS = {
         "serve/client.py::RemoteRunnable._open": "a server that the program names",
         "providers/google/credentials.py": "google-auth's requests for tokens",
         "providers/bedrock/endpoint.py::AwsEndpoint._fetch": "metadata services of AWS, where a program names them",
-        "language_models/policies/file_resolver.py::FileResolver.fetch_page": "the one fetch of a URL: off by default",
+        "language_models/_call/policies/file_resolver.py::FileResolver.fetch_page": "fetches a URL: off by default",
         "testing/replay.py": "records what another transport answers",
     },
     scan.opens_a_file: {
@@ -94,7 +97,7 @@ SINKS = {
         "serve/gateway.py::read_config": "the configuration that the operator named",
         "serve/server.py::Server.endpoint.call": "no file: begins a call",
         "serve/wires/mcp.py::answer": "no file: begins a session",
-        "language_models/policies/safe_files.py": "the one open of a path in data: off by default, no links",
+        "language_models/_call/policies/safe_files.py": "the one open of a path in data: off by default, no links",
         "_storage/sqlite.py::create_privately": "a path given in code, created for its owner alone",
         "_storage/workers.py": "two files of the kernel: the id of the boot, and the start of a process by its number",
         "prompts/_files.py": "prompt files, under a resolved root",
@@ -120,7 +123,7 @@ SINKS = {
         "providers/google/credentials.py::_read_key_file": "a path given in code",
         "providers/local/": "the model cache: fixed names under one folder",
         "cli/": "the user's own command line names files",
-        "language_models/streams/fallback_stream.py::FallbackStream._attempt_batches": "no file: opens a stream",
+        "runnables/_stream_attempts.py::FallbackStream._attempt_batches": "no file: opens a stream",
     },
     scan.formats: {
         "cli/choices.py": "string.Template puts whole values in the places of names, and reaches into nothing",

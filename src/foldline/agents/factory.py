@@ -15,7 +15,7 @@ from foldline.agents.structured_output import AutoStrategy, ProviderStrategy, To
 from foldline.chat_models import init_chat_model
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
-from foldline.language_models.policies.usage import Limits
+from foldline.language_models._call.policies.usage import Limits
 from foldline.messages import SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool

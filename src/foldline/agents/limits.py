@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from foldline._config import DEFAULT_RECURSION_LIMIT
 from foldline._run import Run
 from foldline.exceptions import RecursionLimitError
-from foldline.language_models.policies.usage import SCOPE, Limits, UsageScope, current_usage
+from foldline.language_models._call.policies.usage import SCOPE, Limits, UsageScope, current_usage
 
 __all__ = ["Bounds"]
 

@@ -11,6 +11,8 @@ from contextlib import aclosing
 from typing import Any, cast
 
 from foldline._run import Run
+from foldline._streams.bounds import RESET
+from foldline._streams.state import View
 from foldline.agents.checkpoint.records import Codec
 from foldline.agents.context import AgentContext
 from foldline.agents.eager_tools import EagerTools
@@ -22,9 +24,7 @@ from foldline.agents.state import with_fresh_id
 from foldline.agents.structured_output import MAX_ERRORS, AnswerReading, ProviderReader, ToolReader
 from foldline.agents.tool_calls import with_ids
 from foldline.exceptions import UsageError
-from foldline.language_models.call.call import ChatCall
-from foldline.language_models.call.retry_accounting import RESET
-from foldline.language_models.call.state import View
+from foldline.language_models._call.call import ChatCall
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.load import dumpd, load
 from foldline.messages import AIMessage, BaseMessage, HumanMessage

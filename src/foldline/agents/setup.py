@@ -31,7 +31,7 @@ from foldline.agents.structured_output import ProviderReader, ToolReader, reader
 from foldline.agents.tool_calls import unanswered
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
-from foldline.language_models.policies.usage import Limits
+from foldline.language_models._call.policies.usage import Limits
 from foldline.messages import AIMessage, BaseMessage, SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool, tools_by_name

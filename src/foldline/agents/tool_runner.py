@@ -17,7 +17,7 @@ from foldline.agents.runtime import ToolRuntime, injected_values
 from foldline.agents.setup import TOOLS
 from foldline.agents.tool_calls import error_message
 from foldline.exceptions import BudgetExceeded
-from foldline.language_models.policies.usage import time_left
+from foldline.language_models._call.policies.usage import time_left
 from foldline.messages.tool import ToolCall
 from foldline.tools.base import BaseTool, describe_validation_error, inject
 from foldline.workflows.durability import durable_step

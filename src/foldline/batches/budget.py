@@ -8,7 +8,7 @@ from typing import Any
 from foldline.batches.records import BatchReport, ItemOutcome
 from foldline.batches.targets.base import BatchRequest, Target
 from foldline.exceptions import UsageError
-from foldline.language_models.policies.usage_scope import Limits, UsageScope
+from foldline.language_models._call.policies.usage_scope import Limits, UsageScope
 from foldline.messages.usage import UsageMetadata, add_usage
 
 __all__ = ["JobBudget"]

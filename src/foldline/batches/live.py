@@ -16,7 +16,7 @@ from foldline._io import IO, Channel
 from foldline.batches.executors import CHUNK, PortableTarget, is_lost, workers_of
 from foldline.batches.records import BatchItem, ItemOutcome
 from foldline.batches.targets.base import Target, error_text
-from foldline.language_models.policies.usage_scope import UsageScope
+from foldline.language_models._call.policies.usage_scope import UsageScope
 from foldline.messages.usage import UsageMetadata, add_usage
 
 __all__ = ["Advance", "LiveCalls", "not_begun"]

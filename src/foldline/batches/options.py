@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from foldline._config import RunnableConfig
 from foldline.batches.records import BatchReport
 from foldline.exceptions import UsageError
-from foldline.language_models.policies.usage_scope import Limits
+from foldline.language_models._call.policies.usage_scope import Limits
 from foldline.rate_limiters import BaseRateLimiter
 
 __all__ = ["BatchOptions", "Mode", "ReportCallback", "check_options"]

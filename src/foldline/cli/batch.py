@@ -17,7 +17,7 @@ from foldline.cli.short_schema import read_schema
 from foldline.cli.start import Code
 from foldline.cli.terminal import echo, note
 from foldline.exceptions import UsageError
-from foldline.language_models.policies.usage_scope import Limits
+from foldline.language_models._call.policies.usage_scope import Limits
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
 from foldline.runnables.base import Runnable

@@ -22,7 +22,7 @@ from foldline.document_loaders.file import LOADERS, FileLoader
 from foldline.document_loaders.html import html_charset, html_document
 from foldline.documents.base import Document
 from foldline.exceptions import DocumentError, FoldlineError, SecurityError, UsageError
-from foldline.language_models.policies.file_resolver import FileResolver
+from foldline.language_models._call.policies.file_resolver import FileResolver
 from foldline.utils.progress import ProgressOption, show_progress
 
 __all__ = ["WebBaseLoader"]

@@ -7,6 +7,18 @@ from typing import TYPE_CHECKING
 from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
+    from foldline.language_models._call.bridge import achunks_to_events, chunks_to_events
+    from foldline.language_models._call.call_options import (
+        ToolChoice,
+        from_config,
+        tool_choice_of,
+    )
+    from foldline.language_models._call.policies.file_resolver import FileResolver
+    from foldline.language_models._call.policies.model_hooks import ModelHooks
+    from foldline.language_models._call.policies.prompt_caching import CacheConfig
+    from foldline.language_models._call.policies.usage import Limits, current_usage, usage_scope
+    from foldline.language_models._call.request import ChatRequest
+    from foldline.language_models._call.retry import RetryPolicy
     from foldline.language_models.base import (
         BaseLanguageModel,
         LangSmithParams,
@@ -15,9 +27,6 @@ if TYPE_CHECKING:
         LanguageModelOutput,
         get_tokenizer,
     )
-    from foldline.language_models.call.chunk_bridge import achunks_to_events, chunks_to_events
-    from foldline.language_models.call.request import ChatRequest
-    from foldline.language_models.call.retry import RetryPolicy
     from foldline.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
     from foldline.language_models.chat_models import BaseChatModel
     from foldline.language_models.count import TokenCount
@@ -31,15 +40,6 @@ if TYPE_CHECKING:
         ParrotFakeChatModel,
     )
     from foldline.language_models.llms import LLM, BaseLLM
-    from foldline.language_models.policies.call_options import (
-        ToolChoice,
-        from_config,
-        tool_choice_of,
-    )
-    from foldline.language_models.policies.file_resolver import FileResolver
-    from foldline.language_models.policies.model_hooks import ModelHooks
-    from foldline.language_models.policies.prompt_caching import CacheConfig
-    from foldline.language_models.policies.usage import Limits, current_usage, usage_scope
     from foldline.language_models.profile import (
         ModelProfile,
         ModelProfileRegistry,
@@ -157,15 +157,15 @@ __getattr__: Loader = lazy_exports(
         ".fake": "FakeListLLM FakeStreamingListLLM",
         ".fake_chat_models": "FakeChatModel FakeListChatModel FakeMessagesListChatModel GenericFakeChatModel "
         "ParrotFakeChatModel",
-        ".policies.file_resolver": "FileResolver",
-        ".policies.model_hooks": "ModelHooks",
+        "._call.policies.file_resolver": "FileResolver",
+        "._call.policies.model_hooks": "ModelHooks",
         ".llms": "BaseLLM LLM",
         ".records.chat_model": "ChatModel",
-        ".policies.call_options": "ToolChoice from_config tool_choice_of",
+        "._call.call_options": "ToolChoice from_config tool_choice_of",
         ".profile": "ModelProfile ModelProfileRegistry find_profile register_profile "
         "register_profiles",
-        ".policies.prompt_caching": "CacheConfig",
-        ".call.chunk_bridge": "achunks_to_events chunks_to_events",
+        "._call.policies.prompt_caching": "CacheConfig",
+        "._call.bridge": "achunks_to_events chunks_to_events",
         ".records.records": "ChatModelInput ChatModelOutput ChatModelOutputUsage ChatModelUsage",
         ".records.deltas": "add_deltas",
         ".records.invoke_options": "AgentInvokeOptions InvocationContext",
@@ -173,9 +173,9 @@ __getattr__: Loader = lazy_exports(
         "ChatModelInputResponseFormat ChatModelInputTool ChatModelInputToolChoice ChatModelOptions "
         "ChatModelOutputDelta ChatModelOutputToolCall FileContent FileType FileUnionContent "
         "LocalContent Role TextContent UrlContent",
-        ".call.request": "ChatRequest",
-        ".call.retry": "RetryPolicy",
+        "._call.request": "ChatRequest",
+        "._call.retry": "RetryPolicy",
         ".simple": "SimpleChatModel",
-        ".policies.usage": "Limits current_usage usage_scope",
+        "._call.policies.usage": "Limits current_usage usage_scope",
     },
 )

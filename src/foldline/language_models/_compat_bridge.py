@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from foldline.language_models.call.chunk_bridge import achunks_to_events, chunks_to_events
+from foldline.language_models._call.bridge import achunks_to_events, chunks_to_events
 from foldline.protocol.replay import amessage_to_events, message_to_events
 
 __all__ = [

@@ -26,39 +26,39 @@ from foldline._config import RunnableConfig
 from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive, drive_each
 from foldline._run import Run
+from foldline._streams.stream import AsyncChatModelStream, ChatModelStream
 from foldline._traceback import closing, entry_point
 from foldline.callbacks.base import Callbacks
 from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from foldline.language_models.base import BaseLanguageModel, Params, with_stop
-from foldline.language_models.call.author import (
+from foldline.language_models._call.author import (
     call_process,
     inherited_chunks,
     inherited_result,
 )
-from foldline.language_models.call.call import ChatCall
-from foldline.language_models.call.generate import generate_each
-from foldline.language_models.call.llm_output import combine_llm_outputs
-from foldline.language_models.call.record_calls import answer_deltas, answer_record, read_record
-from foldline.language_models.call.request import (
+from foldline.language_models._call.call import ChatCall
+from foldline.language_models._call.generate import generate_each
+from foldline.language_models._call.llm_output import combine_llm_outputs
+from foldline.language_models._call.policies.prompt_caching import CacheConfig
+from foldline.language_models._call.request import (
     CALL_OPTIONS,
     COMMON_SETTINGS,
     ChatRequest,
     messages_of,
 )
-from foldline.language_models.call.retry import RetryPolicy
+from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.settings import check_setting
+from foldline.language_models.base import BaseLanguageModel, Params, with_stop
 from foldline.language_models.count import TokenCount, count_tokens
-from foldline.language_models.policies.prompt_caching import CacheConfig
-from foldline.language_models.policies.settings import check_setting
 from foldline.language_models.profile import ModelProfile, find_profile
 from foldline.language_models.records.invoke_options import AgentInvokeOptions
 from foldline.language_models.records.parts import ChatModelOutputDelta
+from foldline.language_models.records.record_calls import answer_deltas, answer_record, read_record
 from foldline.language_models.records.records import (
     ChatModelInput,
     ChatModelOutput,
     input_of,
     is_record,
 )
-from foldline.language_models.streams.stream import AsyncChatModelStream, ChatModelStream
 from foldline.language_models.structured.output import STRUCTURED_OPTIONS, structured_options
 from foldline.language_models.structured.parser import RawAndParsed, Schema, StructuredParser
 from foldline.language_models.structured.tool_binding import Validate, bound_tools

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from foldline.language_models.streams.projections import (
+from foldline._streams.projections import (
     AsyncProjection,
     AsyncTextProjection,
     SyncProjection,
     SyncTextProjection,
 )
-from foldline.language_models.streams.state import dispatch_event
-from foldline.language_models.streams.stream import AsyncChatModelStream, ChatModelStream
+from foldline._streams.stream import AsyncChatModelStream, ChatModelStream
+from foldline._streams.stream_state import dispatch_event
 
 __all__ = [
     "AsyncChatModelStream",

@@ -14,9 +14,9 @@ from foldline._config import Configs
 from foldline._io import BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._run import Run
+from foldline._streams.answer import Batch, chat_result
 from foldline.exceptions import FoldlineError, UsageError
-from foldline.language_models.call.batch import Batch, chat_result
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.language_models.simple import SimpleChatModel
 from foldline.messages import AIMessage, AIMessageChunk, BaseMessage

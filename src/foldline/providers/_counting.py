@@ -10,7 +10,7 @@ from foldline import _io
 from foldline._config import RunnableConfig
 from foldline._io import IO
 from foldline._io.drive import drive
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.providers import _explain
 from foldline.providers._endpoint import Body
 from foldline.providers._http import HttpChatModel

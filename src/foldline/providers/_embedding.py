@@ -18,12 +18,12 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import MalformedStreamError, ModelError, UsageError
+from foldline.language_models._call.deadline import pause, wait_within_deadline
+from foldline.language_models._call.meter import RequestMeter
+from foldline.language_models._call.policies.spending import Expectation
+from foldline.language_models._call.policies.usage import time_left
+from foldline.language_models._call.retry import RetryPolicy
 from foldline.language_models.base import CHARACTERS_PER_TOKEN
-from foldline.language_models.call.deadline import pause, wait_within_deadline
-from foldline.language_models.call.meter import RequestMeter
-from foldline.language_models.call.retry import RetryPolicy
-from foldline.language_models.policies.spending import Expectation
-from foldline.language_models.policies.usage import time_left
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._keys import resolve_key
 from foldline.providers._limits import observe_limits

@@ -29,7 +29,7 @@ from pydantic import (
 from foldline._io import IO
 from foldline._lazy import describe_fields
 from foldline.exceptions import MalformedStreamError, ModelAPIError, ModelError, UsageError
-from foldline.language_models.policies.usage import time_left
+from foldline.language_models._call.policies.usage import time_left
 from foldline.providers._keys import (
     HiddenValues,
     Key,

@@ -9,8 +9,8 @@ from typing import Any
 from foldline._config import RunnableConfig
 from foldline._io import IO
 from foldline._run import Run
-from foldline.language_models.call.call import ChatCall
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.call import ChatCall
+from foldline.language_models._call.request import ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
 
 __all__ = ["Explained", "prepare"]

@@ -19,17 +19,17 @@ from foldline._config import RunnableConfig
 from foldline._io import BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._run import Run
+from foldline._streams.answer import Batch, CompleteAnswer, chat_result
 from foldline.exceptions import (
     MalformedStreamError,
     ModelAuthenticationError,
     ModelError,
     UsageError,
 )
+from foldline.language_models._call.author import run_message_id
+from foldline.language_models._call.request import CALL_OPTIONS, ChatRequest
+from foldline.language_models._call.retry import RetryPolicy
 from foldline.language_models.base_chat_model import BaseChatModel
-from foldline.language_models.call.author import run_message_id
-from foldline.language_models.call.batch import Batch, CompleteAnswer, chat_result
-from foldline.language_models.call.request import CALL_OPTIONS, ChatRequest
-from foldline.language_models.call.retry import RetryPolicy
 from foldline.messages import AIMessage
 from foldline.outputs import ChatGeneration, ChatResult
 from foldline.protocol.events import Event

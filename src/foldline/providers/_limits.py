@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foldline.language_models.call.meter import RequestMeter
+from foldline.language_models._call.meter import RequestMeter
 from foldline.providers._wire import retry_after
 from foldline.transports import Response
 

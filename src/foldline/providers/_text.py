@@ -16,11 +16,11 @@ from pydantic import ConfigDict, Field, model_validator
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive, drive_each
 from foldline.exceptions import ModelError, StreamTruncatedError, UsageError
-from foldline.language_models.call.deadline import pause
-from foldline.language_models.call.meter import RequestMeter
-from foldline.language_models.call.retry import RetryPolicy
+from foldline.language_models._call.deadline import pause
+from foldline.language_models._call.meter import RequestMeter
+from foldline.language_models._call.policies.usage_scope import time_left
+from foldline.language_models._call.retry import RetryPolicy
 from foldline.language_models.llms import BaseLLM
-from foldline.language_models.policies.usage_scope import time_left
 from foldline.language_models.text.metering import call_metered, meter_prompts
 from foldline.outputs import Generation, GenerationChunk, LLMResult
 from foldline.providers._endpoint import Body, Endpoint

@@ -7,8 +7,8 @@ from contextlib import aclosing
 from typing import Any
 
 from foldline._io import IO
-from foldline.language_models.call.deadline import bounded_source
-from foldline.language_models.call.meter import RequestMeter
+from foldline.language_models._call.deadline import bounded_source
+from foldline.language_models._call.meter import RequestMeter
 from foldline.outputs import GenerationChunk
 from foldline.providers._completions.wire import decode_usage
 

@@ -24,7 +24,7 @@ from foldline.exceptions import (
     UsageError,
     status_error_class,
 )
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.messages import (
     AIMessage,
     BaseMessage,

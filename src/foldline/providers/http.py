@@ -10,7 +10,7 @@ from typing import Any
 
 from foldline._lazy import publish
 from foldline.exceptions import StreamTruncatedError
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.protocol.events import Event
 from foldline.protocol.writer import EventWriter
 from foldline.providers._endpoint import Body, Endpoint

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from foldline._config import RunnableConfig
+    from foldline._streams.stream import AsyncChatModelStream as AsyncChatModelStream
+    from foldline._streams.stream import ChatModelStream as ChatModelStream
     from foldline.batches.job import BatchJob as BatchJob
     from foldline.batches.options import BatchOptions as BatchOptions
-    from foldline.language_models.streams.stream import AsyncChatModelStream as AsyncChatModelStream
-    from foldline.language_models.streams.stream import ChatModelStream as ChatModelStream
     from foldline.runnables.base import Runnable
     from foldline.runnables.fallbacks import RunnableWithFallbacks
     from foldline.runnables.graph import Graph

@@ -8,20 +8,18 @@ the call: its `begin` runs the steps before the last one. A runnable that does n
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from foldline._io import IO
 from foldline._run import Run
-
-if TYPE_CHECKING:
-    from foldline.runnables._stream_attempts import StreamAttempts
+from foldline._streams.source import StreamSource
 
 
 class EventStream(Protocol):
     """The result of `_open_stream_v2`: the stream of a chat model, which is in a layer above."""
 
-    def with_attempts(self, attempts: StreamAttempts) -> EventStream:
-        """Return a stream over several attempts."""
+    def with_source(self, source: StreamSource) -> EventStream:
+        """Return a stream of another source."""
 
 
 class StreamCall:

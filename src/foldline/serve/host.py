@@ -13,7 +13,7 @@ from foldline._config import RunnableConfig
 from foldline._io import ASYNC, shield
 from foldline._io.serving import BackgroundTask, Cancelled, Workers, join_all
 from foldline.callbacks.base import BaseCallbackHandler
-from foldline.language_models.policies.usage_scope import Limits, UsageScope, usage_scope
+from foldline.language_models._call.policies.usage_scope import Limits, UsageScope, usage_scope
 from foldline.prices import cost_of, find_prices
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.errors import PROVIDER_FAULTS, ServeError, failure_of, mask_secrets

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
+from foldline._streams.stream import AsyncChatModelStream
 from foldline.agents.agent import Agent
 from foldline.exceptions import UsageError
-from foldline.language_models.call.chunk_bridge import ChunkBridge
-from foldline.language_models.streams.stream import AsyncChatModelStream
+from foldline.language_models._call.bridge import ChunkBridge
 from foldline.load import dumpd
 from foldline.messages import AIMessageChunk, BaseMessage, convert_to_messages
 from foldline.outputs import ChatGenerationChunk

@@ -18,8 +18,8 @@ import pytest
 from foldline._io import ASYNC
 from foldline._run import Run
 from foldline.exceptions import StreamClosedError, StreamInterruptedError
-from foldline.language_models.call.author import author_events
-from foldline.language_models.call.request import ChatRequest, messages_of
+from foldline.language_models._call.author import author_events
+from foldline.language_models._call.request import ChatRequest, messages_of
 from foldline.language_models.chat_model_stream import ChatModelStream
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.language_models.llms import BaseLLM

@@ -17,8 +17,8 @@ from pydantic import Field, PrivateAttr
 
 from foldline._run import Run
 from foldline.exceptions import StreamInterruptedError, UsageError
-from foldline.language_models.call.chunk_bridge import ChunkBridge
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.bridge import ChunkBridge
+from foldline.language_models._call.request import ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.messages import AIMessageChunk, BaseMessage
 from foldline.outputs import ChatGenerationChunk

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from foldline.language_models.call.chunk_bridge import ChunkBridge
+from foldline.language_models._call.bridge import ChunkBridge
 from foldline.messages._view import ChunkView
 from foldline.outputs import ChatGenerationChunk
 from foldline.protocol.events import DELTA_FIELDS, Event

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from foldline.exceptions import UsageError
-from foldline.language_models.policies.prompt_caching import CacheConfig
+from foldline.language_models._call.policies.prompt_caching import CacheConfig
 from foldline.messages import (
     HumanMessage,
     SystemMessage,

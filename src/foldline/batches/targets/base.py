@@ -16,7 +16,7 @@ from foldline._io import IO
 from foldline.batches.batch_api import BatchAnswer, BatchApi
 from foldline.batches.records import ItemOutcome
 from foldline.exceptions import FoldlineError, SchemaError
-from foldline.language_models.policies.usage_scope import Limits, UsageScope
+from foldline.language_models._call.policies.usage_scope import Limits, UsageScope
 from foldline.load import dumps, loads
 from foldline.rate_limiters import BaseRateLimiter
 from foldline.workflows.values import pack, to_text, unpack

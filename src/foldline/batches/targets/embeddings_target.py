@@ -16,7 +16,7 @@ from foldline.batches.records import ItemOutcome
 from foldline.batches.targets.base import BatchRequest, Target, digest_of, error_text
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import BudgetExceeded, FoldlineError, UsageError
-from foldline.language_models.policies.usage_scope import Limits, UsageScope, scope_lock
+from foldline.language_models._call.policies.usage_scope import Limits, UsageScope, scope_lock
 from foldline.messages.usage import UsageMetadata, add_usage
 from foldline.prices.cost import cost_of
 from foldline.prices.table import find_prices

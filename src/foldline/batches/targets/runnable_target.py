@@ -17,8 +17,8 @@ from foldline.batches.batch_api import BatchAnswer, BatchApi
 from foldline.batches.records import AnswerSource, ItemOutcome
 from foldline.batches.targets.base import BatchRequest, Target, error_text
 from foldline.exceptions import BudgetExceeded, UsageError
+from foldline.language_models._call.policies.usage_scope import NO_LIMITS, SCOPE, Limits, UsageScope
 from foldline.language_models.base_chat_model import BaseChatModel
-from foldline.language_models.policies.usage_scope import NO_LIMITS, SCOPE, Limits, UsageScope
 from foldline.prices.cost import cost_of
 from foldline.prices.table import find_prices
 from foldline.prices.types import Prices

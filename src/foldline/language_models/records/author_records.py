@@ -11,11 +11,11 @@ from contextlib import aclosing
 from typing import Any, cast
 
 from foldline._run import Run
-from foldline.language_models.call.batch import Batch
-from foldline.language_models.call.model import CallModel
-from foldline.language_models.call.request import ChatRequest
-from foldline.language_models.policies.call_options import read_option_names
-from foldline.language_models.policies.settings import option_names
+from foldline._streams.answer import Batch
+from foldline.language_models._call.call_options import read_option_names
+from foldline.language_models._call.model import CallModel
+from foldline.language_models._call.request import ChatRequest
+from foldline.language_models._call.settings import option_names
 from foldline.language_models.records.invoke_options import AgentInvokeOptions
 from foldline.language_models.records.process import RecordWriter, replace_message
 from foldline.language_models.records.records import ChatModelInput, input_of, output_of

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
+from foldline._streams.answer import Batch
 from foldline.exceptions import UsageError
-from foldline.language_models.call.batch import Batch
 from foldline.language_models.records.parts import ChatModelOutputDelta
 from foldline.language_models.records.records import ChatModelOutput
 from foldline.language_models.structured.output import StructuredCheck

@@ -10,7 +10,7 @@ from uuid import UUID
 from foldline._config import RunnableConfig
 from foldline._run import Run
 from foldline.callbacks.base import Callbacks
-from foldline.language_models.policies.usage import Limits, UsageScope, current_usage
+from foldline.language_models._call.policies.usage import Limits, UsageScope, current_usage
 
 __all__ = ["AgentInvokeOptions", "InvocationContext"]
 

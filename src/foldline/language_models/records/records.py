@@ -22,7 +22,7 @@ from pydantic.alias_generators import to_camel
 
 from foldline._lazy import describe_fields
 from foldline.exceptions import UsageError
-from foldline.language_models.call.request import messages_of
+from foldline.language_models._call.request import messages_of
 from foldline.language_models.profile import ModelProfile
 from foldline.language_models.records.reading import (
     MEDIA,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic.alias_generators import to_camel
 
-from foldline.language_models.policies.prompt_caching import cache_control_of
+from foldline.language_models._call.policies.prompt_caching import cache_control_of
 from foldline.language_models.records.parts import ChatModelInputOptions
 from foldline.language_models.records.reading import MEDIA, SOURCES, known_name, read_file
 from foldline.language_models.structured.tool_binding import tools_of

@@ -15,8 +15,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from foldline.exceptions import StructuredOutputError, UsageError
-from foldline.language_models.policies.call_options import ToolChoice
-from foldline.language_models.policies.output_check import CHECKS, Verdict
+from foldline.language_models._call.call_options import ToolChoice
+from foldline.language_models._call.policies.output_check import CHECKS, Verdict
 from foldline.language_models.profile import ModelProfile
 from foldline.language_models.structured.schema_walk import (
     unknown_properties,

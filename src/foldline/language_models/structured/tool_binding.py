@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Any, Literal, get_args
 
 from foldline.exceptions import UsageError
-from foldline.language_models.policies.call_options import ToolChoice, read_tool_choice
-from foldline.language_models.policies.output_check import CHECKS, Verdict
-from foldline.language_models.policies.prompt_caching import cache_control_of
+from foldline.language_models._call.call_options import ToolChoice, read_tool_choice
+from foldline.language_models._call.policies.output_check import CHECKS, Verdict
+from foldline.language_models._call.policies.prompt_caching import cache_control_of
 from foldline.messages import AIMessage
 from foldline.utils.function_calling import convert_to_openai_tool, is_server_tool
 from foldline.utils.json_schema import remove_titles, validate

@@ -26,11 +26,11 @@ from foldline.callbacks.manager import (
     TokenState,
 )
 from foldline.exceptions import UsageError
+from foldline.language_models._call.cache import CacheSlot, cache_in_force, has_complete_reason
+from foldline.language_models._call.cache_key import text_model_key
+from foldline.language_models._call.deadline import bounded_source
+from foldline.language_models._call.request import text_of
 from foldline.language_models.base import BaseLanguageModel, Params
-from foldline.language_models.call.cache import CacheSlot, cache_in_force, has_complete_reason
-from foldline.language_models.call.cache_key import text_model_key
-from foldline.language_models.call.deadline import bounded_source
-from foldline.language_models.call.request import text_of
 from foldline.language_models.text.metering import call_metered, meter_prompts, read_counts
 from foldline.language_models.text.prompt_runs import PerPrompt, runs_of_prompts
 from foldline.load.lazy_dump import LazyDump

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.callbacks.manager import BaseRunManager
-from foldline.language_models.call.cache import Choice, cache_in_force
+from foldline.language_models._call.cache import Choice, cache_in_force
 from foldline.outputs import Generation, LLMResult
 
 __all__ = [

@@ -6,11 +6,11 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from foldline._io import IO
+from foldline.language_models._call.deadline import wait_within_deadline
+from foldline.language_models._call.meter import RequestMeter
+from foldline.language_models._call.policies.spending import Expectation
+from foldline.language_models._call.policies.usage_scope import SCOPE
 from foldline.language_models.base import BaseLanguageModel, Params
-from foldline.language_models.call.deadline import wait_within_deadline
-from foldline.language_models.call.meter import RequestMeter
-from foldline.language_models.policies.spending import Expectation
-from foldline.language_models.policies.usage_scope import SCOPE
 from foldline.prices.cost import service_of
 from foldline.prices.table import find_prices
 from foldline.rate_limiters import BaseRateLimiter

@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from foldline.exceptions import UsageError
-from foldline.language_models.call.request import ChatRequest
-from foldline.language_models.policies.call_options import read_tool_choice
+from foldline.language_models._call.call_options import read_tool_choice
+from foldline.language_models._call.request import ChatRequest
 from foldline.providers._completions.host import Host
 from foldline.providers._completions.messages import MessageEncoder
 from foldline.providers._foreign_messages import ForeignBlocks, add_note

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.providers._completions import decode, encode
 from foldline.providers._completions.host import Host
 from foldline.providers._endpoint import TimeoutOption

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import model_validator
 
 from foldline.exceptions import ModelError
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
 from foldline.providers import _wire
 from foldline.providers._counting import Counting

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile, find_profile
 from foldline.providers._endpoint import Body
 from foldline.providers.anthropic.chat import COUNT_FIELDS, PROVIDER, ChatAnthropic

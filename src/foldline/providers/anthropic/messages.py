@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from foldline.exceptions import UsageError
-from foldline.language_models.policies.prompt_caching import cache_control_of
+from foldline.language_models._call.policies.prompt_caching import cache_control_of
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.protocol.blocks import BlockKind
 from foldline.providers._foreign_messages import ForeignBlocks, blocks_for, plain_text

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from foldline.exceptions import UsageError
-from foldline.language_models.policies.prompt_caching import cache_control_of
+from foldline.language_models._call.policies.prompt_caching import cache_control_of
 from foldline.messages.block_translators.common import data_url
 from foldline.providers.bedrock.wire import FORMATS, Block
 from foldline.utils.media_types import media_type_of_block

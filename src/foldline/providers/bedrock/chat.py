@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
 from foldline.providers._counting import Counting
 from foldline.providers._endpoint import Body, TimeoutOption

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from foldline.exceptions import ModelError
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.providers._completions.host import Host
 from foldline.providers._endpoint import Body
 from foldline.providers._reading import Reading

@@ -12,10 +12,10 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from foldline.exceptions import UsageError
-from foldline.language_models.call.request import ChatRequest
-from foldline.language_models.policies.call_options import ToolChoice, tool_choice_of
-from foldline.language_models.policies.prompt_caching import CacheConfig, with_cache_control
-from foldline.language_models.policies.reasoning import AppliedEffort, apply_effort
+from foldline.language_models._call.call_options import ToolChoice, tool_choice_of
+from foldline.language_models._call.policies.prompt_caching import CacheConfig, with_cache_control
+from foldline.language_models._call.policies.reasoning import AppliedEffort, apply_effort
+from foldline.language_models._call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
 from foldline.providers._wire import check_messages, merge_settings

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, SecretStr, model_valida
 
 from foldline._io import IO
 from foldline.exceptions import ModelAuthenticationError, ModelError, UsageError
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._http import HttpChatModel
 from foldline.providers._keys import Key, SecretKey, chosen_key, hide_secrets

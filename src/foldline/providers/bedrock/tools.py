@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from foldline.exceptions import UsageError
-from foldline.language_models.policies.call_options import ToolChoice
-from foldline.language_models.policies.prompt_caching import CONTROL, cache_control_of
+from foldline.language_models._call.call_options import ToolChoice
+from foldline.language_models._call.policies.prompt_caching import CONTROL, cache_control_of
 from foldline.providers._foreign_messages import add_note
 from foldline.providers._wire import dump_text
 from foldline.providers.bedrock.blocks import with_cache_point

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from foldline._io import IO
 from foldline.exceptions import ModelError, UsageError
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
 from foldline.providers._counting import Counting
 from foldline.providers._endpoint import Body, TimeoutOption

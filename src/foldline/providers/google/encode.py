@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from foldline.exceptions import UsageError
-from foldline.language_models.call.request import ChatRequest
-from foldline.language_models.policies.call_options import ToolChoice, read_tool_choice
-from foldline.language_models.policies.reasoning import apply_effort
+from foldline.language_models._call.call_options import ToolChoice, read_tool_choice
+from foldline.language_models._call.policies.reasoning import apply_effort
+from foldline.language_models._call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
 from foldline.providers._tool_memory import remember_tools

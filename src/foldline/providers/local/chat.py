@@ -13,7 +13,7 @@ from foldline._io import BLOCKING
 from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.exceptions import ModelError
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.language_models.count import TokenCount
 from foldline.language_models.profile import ModelProfile, find_profile, register_profiles

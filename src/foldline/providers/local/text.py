@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from foldline._io import IO
 from foldline.exceptions import StreamTruncatedError
-from foldline.language_models.policies.usage_scope import current_usage
+from foldline.language_models._call.policies.usage_scope import current_usage
 from foldline.outputs import Generation, GenerationChunk, LLMResult
 from foldline.providers._endpoint import Body
 from foldline.providers._names import read_names

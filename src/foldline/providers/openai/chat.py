@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from foldline import transports
 from foldline.exceptions import ModelError
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.language_models.profile import register_profiles
 from foldline.messages import AIMessage, BaseMessage
 from foldline.providers._completions.host import Host

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from foldline.exceptions import UsageError
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.messages import AIMessage, BaseMessage
 from foldline.providers._completions.encode import encode_tool_choice, encode_tools, schema_format
 from foldline.providers._completions.host import Host

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from foldline._io import IO
 from foldline.exceptions import ModelError, UsageError
-from foldline.language_models.call.request import ChatRequest
+from foldline.language_models._call.request import ChatRequest
 from foldline.providers._endpoint import Body
 from foldline.providers._keys import Key
 from foldline.providers._wire import Failure

@@ -1,0 +1,285 @@
+"""`Spending`: the share of one request in the usage scopes around it, reserved before it is sent, settled after."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple, cast
+
+from foldline._io import IO, Channel
+from foldline.exceptions import UsageError
+from foldline.language_models._call.policies.usage_scope import (
+    LIMITED_COUNTERS,
+    Share,
+    UsageScope,
+    scope_lock,
+    time_left,
+)
+from foldline.messages.usage import UsageMetadata, add_request_usage
+from foldline.prices.cost import cost_of
+from foldline.prices.types import Prices
+
+__all__ = ["Expectation", "Spending"]
+
+FIRST_POLL_SECONDS: Final = 0.001
+MAX_POLL_SECONDS: Final = 0.05
+"""Seconds between two checks whether a running call has released its share."""
+QUEUED_POLL_SECONDS: Final = 2.0
+"""Seconds between two checks of a caller that is not the first in line."""
+MILLION: Final = 1_000_000
+_holding: ContextVar[tuple[Share, ...]] = ContextVar("foldline_reservations", default=())
+"""The calls that this code runs in: a model that calls another model does not wait for itself."""
+
+
+class Expectation(NamedTuple):
+    """What is known of a request before it is sent."""
+
+    input_tokens: int
+    max_tokens: int | None
+    """The limit of the answer in the request."""
+    ceiling: int | None
+    """The limit of the model."""
+    prices: Prices | None
+    service: str | None
+    model_label: str
+
+
+class Spending:
+    """The share of one request in the scopes around it: reserved, then settled once."""
+
+    __slots__ = ("_costs", "_expected", "_scopes", "_share", "is_limited", "scope")
+
+    def __init__(self, scope: UsageScope, expected: Expectation) -> None:
+        self.scope: UsageScope = scope
+        self._scopes: tuple[UsageScope, ...] = tuple(scope.chain())
+        self.is_limited: bool = scope.is_limited
+        """Whether a request may have to wait or may be rejected; else it is only counted."""
+        self._expected = expected
+        self._share: Share | None = None
+        self._costs: dict[tuple[int, int], float | None] = {}
+        """Input and output tokens -> their cost, as far as it was computed."""
+
+    # -- before
+
+    async def reserve(self, io: IO) -> None:
+        """Reserve a share of every scope's limits; wait for running calls if they leave no room."""
+        if not self.is_limited:
+            self._share = Share(scopes=self._scopes)
+            with scope_lock:
+                for scope in self._scopes:
+                    scope.model_calls += 1
+            return
+        line, channel = self.scope.line, None
+        pause = FIRST_POLL_SECONDS
+        try:
+            while not self._try_reserve(channel):
+                if (
+                    _holding.get()
+                ):  # callers before it may wait for the call that this one is part of
+                    await io.sleep(pause)
+                else:
+                    if channel is None:
+                        channel = io.channel()
+                        with scope_lock:
+                            line.join(channel)
+                    is_first = line.is_first(channel)
+                    await channel.get_within(
+                        _within_deadline(pause if is_first else QUEUED_POLL_SECONDS)
+                    )
+                pause = min(pause * 2, MAX_POLL_SECONDS)
+        finally:
+            if channel is not None:
+                line.leave(channel)
+
+    def _try_reserve(self, channel: Channel | None) -> bool:
+        enclosing = _holding.get()
+        with scope_lock:
+            scopes = self._scopes
+            if not enclosing and not self.scope.line.is_free_for(channel):
+                for scope in scopes:
+                    scope.check_time()
+                return False
+            for scope in scopes:
+                self._check(scope)
+            share = self._share_for(scopes)
+            if not all(self._fits(scope, share, enclosing) for scope in scopes):
+                return False
+            self._share = share
+            for scope in scopes:
+                scope.model_calls += 1
+                scope.under_way.add(share)
+                scope.reserved.add(share)
+        return True
+
+    def _check(self, scope: UsageScope) -> None:
+        """Raise if this call cannot fit a limit, however much other calls release."""
+        input_tokens = self._input(scope)
+        scope.check_time()
+        scope.check("model_calls", 1)
+        scope.check("input_tokens", self._expected.input_tokens)
+        scope.check("total_tokens", self._expected.input_tokens + 1)
+        scope.check("output_tokens", 1)
+        if scope.limits.cost is not None:
+            self._check_prices()
+            scope.check("cost", self._cost(input_tokens, self._least_output(scope)))
+
+    def _check_prices(self) -> None:
+        if self._known_cost(1, 1) is None:
+            raise UsageError(
+                f"Limits(cost=…) needs the prices of {self._expected.model_label}: pass "
+                'profile={"prices": {"input": …, "output": …}} or call foldline.prices.register_prices '
+                "(per million tokens)"
+            )
+
+    def _least_output(self, scope: UsageScope) -> int:
+        """Return the tokens of an answer that must still fit a limit of cost."""
+        max_tokens = self._expected.max_tokens
+        return scope.largest_output if max_tokens is None else max_tokens
+
+    def _fits(self, scope: UsageScope, share: Share, enclosing: tuple[Share, ...]) -> bool:
+        other_calls = Share()
+        other_calls.add(scope.reserved)
+        count = len(scope.under_way)
+        for enclosing_call in enclosing:
+            if enclosing_call in scope.under_way:
+                other_calls.add(enclosing_call, -1)
+                count -= 1
+        if not count:
+            return True
+        for name in LIMITED_COUNTERS:
+            limit = scope.limits.of(name)
+            if limit is None:
+                continue
+            if scope.used(name) + other_calls.of(name) + share.of(name) > limit:
+                return False
+        return True
+
+    def _share_for(self, scopes: tuple[UsageScope, ...]) -> Share:
+        input_tokens, output_tokens = (
+            max(self._input(scope) for scope in scopes),
+            self._output(scopes),
+        )
+        return Share(input_tokens, output_tokens, self._cost(input_tokens, output_tokens), scopes)
+
+    def _input(self, scope: UsageScope) -> int:
+        """Return the input tokens, plus the largest earlier miscount if money is limited."""
+        correction = scope.largest_excess if scope.limits.cost is not None else 0
+        return self._expected.input_tokens + correction
+
+    def _output(self, scopes: tuple[UsageScope, ...]) -> int:
+        """Return the tokens to reserve: the request's limit, else twice the longest answer, else all that is left.
+
+        If money is limited, the first call of a scope reserves all that is left: nothing is known of its kind yet.
+        """
+        expected = self._expected
+        if not any(scope.limits.cost is not None and not scope.settled_calls for scope in scopes):
+            if expected.max_tokens is not None:
+                return expected.max_tokens
+            if longest := max(scope.largest_output for scope in scopes):
+                return min(2 * longest, expected.ceiling or 2 * longest)
+        rooms = [room for scope in scopes for room in self._rooms(scope)]
+        return int(max(0, min(rooms))) if rooms else 0
+
+    def _rooms(self, scope: UsageScope) -> Iterator[float]:
+        """Yield the tokens of an answer that each limit of a scope leaves."""
+        for name in ("output_tokens", "total_tokens"):
+            limit = scope.limits.of(name)
+            if limit is not None:
+                yield limit - scope.used(name)
+        if scope.limits.cost is not None and (price := self._cost(0, MILLION)) > 0:
+            yield (scope.limits.cost - scope.used("cost")) / price * MILLION + 1
+
+    def _cost(self, input_tokens: int, output_tokens: int) -> float:
+        return self._known_cost(input_tokens, output_tokens) or 0.0
+
+    def _known_cost(self, input_tokens: int, output_tokens: int) -> float | None:
+        key = (input_tokens, output_tokens)
+        if key not in self._costs:
+            usage, expected = (
+                {"input_tokens": input_tokens, "output_tokens": output_tokens},
+                self._expected,
+            )
+            self._costs[key] = cost_of(usage, expected.prices, service=expected.service)
+        return self._costs[key]
+
+    # -- while it runs
+
+    @contextmanager
+    def in_use(self) -> Generator[None, None, None]:
+        """Mark that the code inside runs for this call. Never hold it across a `yield` to the caller."""
+        share = self._share
+        if share is None:
+            yield
+            return
+        token = _holding.set((*_holding.get(), share))
+        try:
+            yield
+        finally:
+            _holding.reset(token)
+
+    # -- after
+
+    def settle(
+        self, usage: Mapping[str, Any] | None, cost: float | None, *, was_answered: bool
+    ) -> None:
+        """Release the share and count the usage; once."""
+        share, self._share = self._share, None
+        if share is None:
+            return
+        with scope_lock:
+            for scope in share.scopes:
+                if share in scope.under_way:
+                    self._release(scope, share)
+                self._count(scope, usage)
+                if cost is not None:
+                    scope.known_cost += cost
+                elif was_answered:
+                    scope.unpriced_calls += 1
+                    if scope.limits.cost is not None:
+                        scope.assumed_cost += self._cost(
+                            share.input_tokens, self._assumed_tokens(usage)
+                        )
+        if self.is_limited:
+            for scope in share.scopes:
+                scope.line.leave(None)
+
+    def _release(self, scope: UsageScope, share: Share) -> None:
+        scope.under_way.discard(share)
+        scope.reserved.add(share, -1)
+        if not scope.under_way:
+            scope.reserved = Share()  # rounding errors of thousands of sums add up
+
+    def _assumed_tokens(self, usage: Mapping[str, Any] | None) -> int:
+        """Return the tokens that an answer of unknown cost is assumed to have."""
+        output_tokens = (usage or {}).get("output_tokens")
+        return output_tokens if isinstance(output_tokens, int) else self._expected.max_tokens or 0
+
+    def _count(self, scope: UsageScope, usage: Mapping[str, Any] | None) -> None:
+        if not usage:
+            return
+        scope.settled_calls += 1
+        scope.usage = add_request_usage(scope.usage, cast("UsageMetadata", usage))
+        scope.largest_output = max(scope.largest_output, usage.get("output_tokens") or 0)
+        excess = (usage.get("input_tokens") or 0) - self._expected.input_tokens
+        scope.largest_excess = max(scope.largest_excess, excess)
+
+    def cancel(self) -> None:
+        """Release the share: no request was sent."""
+        share = self._share
+        self.settle(None, None, was_answered=False)
+        if share is not None:
+            with scope_lock:
+                for scope in share.scopes:
+                    scope.model_calls -= 1
+
+    def check(self) -> None:
+        """Raise if the usage exceeded a limit."""
+        for scope in self._scopes if self.is_limited else ():
+            for name in LIMITED_COUNTERS:
+                scope.check(name)
+
+
+def _within_deadline(pause: float) -> float:
+    remaining_seconds = time_left()
+    return pause if remaining_seconds is None else max(0.0, min(pause, remaining_seconds))

@@ -1,0 +1,232 @@
+"""`UsagePolicy`: what a call reserves and spends: its share of usage scopes and rate limits, and its cost.
+
+Every attempt reserves before it is sent: first its share of the budgets around it, then its permit of the model's rate
+limiter. It settles both when its message is finished, or when it breaks off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+from foldline._streams.answer import Batch
+from foldline.exceptions import BudgetExceeded
+from foldline.language_models._call.deadline import wait_for_rate_limit
+from foldline.language_models._call.policies.permits import take_permit, tokens_used
+from foldline.language_models._call.policies.spending import Expectation, Spending
+from foldline.language_models._call.policies.usage_scope import (
+    SCOPE,
+    Limits,
+    UsageScope,
+    current_usage,
+    time_left,
+    usage_scope,
+)
+from foldline.language_models._call.policy import (
+    STOP,
+    CallContext,
+    Decision,
+    Failure,
+    FoldedAttempt,
+    Policy,
+    Reservation,
+    ends_message,
+)
+from foldline.language_models._call.request import ChatRequest
+from foldline.prices.cost import cost_of, service_of
+from foldline.prices.table import find_prices
+from foldline.prices.types import Prices
+
+if TYPE_CHECKING:  # loaded by those who make one: most programs make none
+    from foldline.rate_limiters.limiter import Permit, QuotaLimiter
+
+__all__ = [
+    "SCOPE",
+    "Limits",
+    "UsagePolicy",
+    "UsageScope",
+    "cost_of",
+    "current_usage",
+    "time_left",
+    "usage_scope",
+]
+
+
+class UsagePolicy(Policy):
+    """Counts every attempt of a call in the usage scopes around it and in its model's rate limits."""
+
+    __slots__ = ("_call", "_cost", "_expected", "_permit", "_received", "_spending")
+    watches_events = True
+    reads_message = True
+
+    @classmethod
+    def applies(cls, call: CallContext, request: ChatRequest) -> bool:
+        """Where something is limited, or the prices are known."""
+        model = call.model
+        is_limited = SCOPE.get() is not None or model.rate_limiter is not None
+        return is_limited or "prices" in call.profile
+
+    def __init__(self, call: CallContext) -> None:
+        self._call = call
+        self._received = cast("FoldedAttempt", call.received)
+        self._spending: Spending | None = None
+        self._permit: Permit | None = None
+        self._expected: Expectation | None = None
+        self._cost: float | None = 0.0
+        """The cost of all attempts; None after the first whose cost is unknown."""
+
+    @property
+    def reservation(self) -> Reservation:  # type: ignore[override]  # every attempt reserves here
+        """The policy itself."""
+        return self
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is reserved, or the reservation is settled."""
+        return self._expected is None and self._permit is None
+
+    # -- before an attempt
+
+    async def reserve(self, request: ChatRequest) -> None:
+        """Reserve this attempt's share of every limit; wait for other calls if they leave no room."""
+        scope, plain_limiter = SCOPE.get(), self._call.model.rate_limiter
+        limiter = self._limiter
+        if plain_limiter is not None and limiter is None:
+            await wait_for_rate_limit(plain_limiter, self._call.run.io)
+        is_counted = limiter is not None and limiter.rules.counts_tokens
+        counts = is_counted or (scope is not None and scope.is_limited)
+        expected = self._expected = self._expect(request, counts=counts)
+        if scope is not None:
+            spending = self._spending = Spending(scope, expected)
+            await spending.reserve(self._call.run.io)
+        if limiter is not None:
+            await self._enter(limiter, expected)
+
+    @property
+    def _limiter(self) -> QuotaLimiter | None:
+        """The limiter of the model, if it accepts reservations."""
+        limiter = self._call.model.rate_limiter
+        if limiter is None or not limiter.takes_reservations:
+            return None
+        return cast("QuotaLimiter", limiter)
+
+    async def _enter(self, limiter: QuotaLimiter, expected: Expectation) -> None:
+        try:
+            self._permit = await take_permit(limiter, expected, self._call.run.io)
+        except BaseException:
+            self.cancel()
+            raise
+
+    def _expect(self, request: ChatRequest, *, counts: bool) -> Expectation:
+        call, model, options = self._call, self._call.model, request.options
+        max_tokens = options.get("max_tokens") or _setting(model, "max_tokens")
+        service = options.get("service_tier") or _setting(model, "service_tier")
+        input_tokens = model.count_tokens(request.messages, request.tools).n if counts else 0
+        return Expectation(
+            input_tokens,
+            max_tokens if isinstance(max_tokens, int) else None,
+            call.profile.get("max_output_tokens"),
+            self._prices(options.get("model")),
+            service_of(service),
+            call.model_label if counts else "",
+        )
+
+    def _prices(self, other_model: object) -> Prices | None:
+        """Return the prices of the model that is called: those of its profile, else of the table."""
+        model = self._call.model
+        if not other_model or other_model == model._model_name:
+            if (profile_prices := self._call.profile.get("prices")) is not None:
+                return profile_prices
+            other_model = model._model_name
+        return find_prices(model._provider, other_model)
+
+    # -- while it runs, and after
+
+    @property
+    def has_deadline(self) -> bool:
+        """Whether the scopes around the call have a limit: then it holds a share while it runs, within a deadline."""
+        scope = SCOPE.get()
+        return scope is not None and scope.is_limited
+
+    def in_use(self) -> AbstractContextManager[None]:
+        """Return a context that marks that the code inside runs for this attempt."""
+        return nullcontext() if self._spending is None else self._spending.in_use()
+
+    async def on_events(self, batch: Batch) -> Batch:
+        """Settle the cost of the message at its finish; raise if a limit is exceeded."""
+        if self._expected is None or not ends_message(batch):
+            return batch
+        usage = self._received.usage
+        permit, self._permit = self._permit, None
+        self._settle(usage, was_answered=True)
+        if permit is not None:
+            await permit.settle_now(self._tokens(usage), self._call.run.io)
+        if self._cost is not None:
+            self._call.response_metadata["cost"] = self._cost
+        if self._spending is not None:
+            try:
+                self._spending.check()
+            except BudgetExceeded as error:
+                error.partial = self._received.message
+                raise
+        return batch
+
+    def settle(self, usage: Mapping[str, Any] | None) -> None:
+        """Settle an attempt that broke off; one that finished is settled already."""
+        was_answered = self._received.has_begun
+        permit, self._permit = self._permit, None
+        if permit is not None:
+            input_tokens = self._expected.input_tokens if self._expected is not None else 0
+            used_tokens = self._tokens(usage)
+            # There was no answer: the input may have been charged, the output was not.
+            permit.settle(used_tokens if used_tokens is not None or was_answered else input_tokens)
+        self._settle(usage, was_answered=was_answered)
+        self._spending = None
+
+    async def flush(self) -> None:
+        """Update the rate limiter at once after an attempt that broke off: its provider may have asked to wait."""
+        if (limiter := self._limiter) is not None:
+            await limiter.flush(self._call.run.io)
+
+    def judge(self, failure: Failure) -> Decision | None:
+        """Stop where there is not enough time to wait."""
+        remaining_seconds = time_left()
+        is_late = remaining_seconds is not None and failure.delay >= remaining_seconds
+        return STOP if is_late else None
+
+    def cancel(self) -> None:
+        """Release everything: the attempt was never sent."""
+        if self._spending is not None:
+            self._spending.cancel()
+        self._spending = self._expected = None
+
+    def _settle(self, usage: Mapping[str, Any] | None, *, was_answered: bool) -> None:
+        expected, self._expected = self._expected, None
+        if expected is None:
+            return
+        actual_tier = self._received.response_metadata.get("service_tier")
+        # The service tier of the answer takes precedence over the requested one.
+        service = service_of(actual_tier) if actual_tier else expected.service
+        cost = cost_of(usage, expected.prices, service=service)
+        if cost is not None and self._cost is not None:
+            self._cost += cost
+        elif was_answered:
+            self._cost = None
+        if self._spending is not None:
+            self._spending.settle(usage, cost, was_answered=was_answered)
+
+    def _tokens(self, usage: Mapping[str, Any] | None) -> float | None:
+        return tokens_used(usage, self._limiter)
+
+
+def _setting(model: Any, name: str) -> Any:  # noqa: ANN401  any chat model; the type depends on the setting
+    """Return a setting that not every model has; a missing attribute of a Pydantic model takes 7 µs to look up."""
+    values = model.__dict__
+    if name in values:
+        return values[name]
+    return getattr(model, name) if _has_attribute(cast("Hashable", type(model)), name) else None
+
+
+_has_attribute = lru_cache(maxsize=256)(hasattr)
