@@ -266,7 +266,7 @@ def test_a_trace_keeps_the_frames_of_the_machinery():
     with pytest.raises(ModelError):
         TARGETS["model"].invoke("hi", {"callbacks": [collector]})
 
-    assert "attempts.py" in str(collector.traced_runs[0].error)
+    assert "attempt.py" in str(collector.traced_runs[0].error)
 
 
 def test_closing_a_stream_cuts_what_passes():

@@ -19,7 +19,7 @@ from foldline.language_models._call.retry import (
     RetryPolicy,
     owning_retries,
 )
-from foldline.language_models.call import attempts
+from foldline.language_models._call import attempt
 from foldline.rate_limiters import InMemoryRateLimiter
 from foldline.testing import Fail, ScriptedChatModel
 from tests.language_models.scripted import KINDS, Speaking
@@ -100,7 +100,7 @@ def test_a_call_waits_before_it_is_sent_again_as_long_as_its_policy_says(call, m
     async def pause(seconds, io):
         waits.append(seconds)
 
-    monkeypatch.setattr(attempts, "pause", pause)
+    monkeypatch.setattr(attempt, "pause", pause)
     at_once = ModelOverloadedError("busy", retry_after=0)
     model = ScriptedChatModel(
         script=[[Fail(ModelOverloadedError("busy"))], [Fail(at_once)], "here"],
