@@ -13,13 +13,13 @@ from foldline.exceptions import (
     StructuredOutputError,
     UsageError,
 )
+from foldline.language_models._call import attempt
 from foldline.language_models._call.retry import (
     DEFAULT_POLICY,
     NO_RETRY,
     RetryPolicy,
     owning_retries,
 )
-from foldline.language_models._call import attempt
 from foldline.rate_limiters import InMemoryRateLimiter
 from foldline.testing import Fail, ScriptedChatModel
 from tests.language_models.scripted import KINDS, Speaking

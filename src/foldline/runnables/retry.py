@@ -6,14 +6,13 @@ active it owns all retries: a model inside, or another retry, does not retry the
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
 from typing_extensions import TypedDict
 
-from foldline._retry import RETRY_AFTER_CAP, RetryOwner
+from foldline._retry import RETRY_AFTER_CAP, Backoff, RetryOwner, added
 from foldline._run import Run
 from foldline.exceptions import (
     BlockingCallError,
@@ -183,12 +182,9 @@ class RunnableRetry(RunnableBindingBase[Input, Output, Chunk]):  # type: ignore[
         if not self.wait_exponential_jitter:
             return 0.0
         wait: dict[str, Any] = {**DEFAULT_WAIT, **(self.exponential_jitter_params or {})}
-        longest = float(wait["max"])
-        try:
-            delay = float(wait["initial"] * wait["exp_base"] ** (attempt - 1))
-        except OverflowError:
-            return longest
-        return max(0.0, min(longest, delay + random.uniform(0, wait["jitter"])))
+        longest, jitter = float(wait["max"]), added(wait["jitter"])
+        backoff = Backoff(wait["initial"], wait["exp_base"], longest, jitter=jitter)
+        return max(0.0, min(longest, backoff.delay(attempt)))
 
 
 class _RetryAttempts(StreamAttempts):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from foldline._io import IO, OutOfTime
-from foldline._retry import owning_retries
+from foldline._retry import Backoff, added, owning_retries
 from foldline.exceptions import FlowError, ModelError, StepTimeoutError, UsageError
 from foldline.utils.short_repr import fields_repr
 from foldline.utils.signature import show_defaults
@@ -60,10 +59,15 @@ class RetryPolicy:
 
     def wait(self, attempt: int) -> float:
         """Return the seconds to wait after an attempt; the first is 1."""
-        seconds = min(
-            self.max_interval, self.initial_interval * self.backoff_factor ** (attempt - 1)
+        jitter = _up_to_a_second if self.jitter else None
+        backoff = Backoff(
+            self.initial_interval, self.backoff_factor, self.max_interval, jitter=jitter
         )
-        return seconds + random.uniform(0, min(1.0, seconds)) if self.jitter else seconds
+        return backoff.delay(attempt)
+
+
+def _up_to_a_second(seconds: float) -> float:
+    return added(min(1.0, seconds))(seconds)
 
 
 def policies_of(retry: int | RetryPolicy | Sequence[RetryPolicy] | None) -> list[RetryPolicy]:

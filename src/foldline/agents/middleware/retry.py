@@ -5,10 +5,10 @@ A chat model already retries until the first event is delivered; this middleware
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from foldline._retry import Backoff, around
 from foldline._run import Run
 from foldline.agents.middleware.base import AgentMiddleware, Handler, ModelHandler
 from foldline.agents.requests import ModelRequest, ModelResponse, ToolCallRequest
@@ -67,8 +67,10 @@ class _Retry(AgentMiddleware):
         return bool(self.retry_on(error))
 
     def _delay(self, attempt: int) -> float:
-        delay = min(self.initial_delay * self.backoff_factor**attempt, self.max_delay)
-        return delay * random.uniform(0.75, 1.25) if self.jitter else delay
+        """Return the seconds to wait after an attempt; the first is 0."""
+        jitter = around(0.25) if self.jitter else None
+        backoff = Backoff(self.initial_delay, self.backoff_factor, self.max_delay, jitter=jitter)
+        return backoff.delay(attempt + 1)
 
     async def _retry(
         self, request: object, handler: Handler, run: Run

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
 
 from foldline._lazy import publish
-from foldline._retry import RETRY_AFTER_CAP, is_owned, owning_retries
+from foldline._retry import RETRY_AFTER_CAP, Backoff, is_owned, owning_retries, shrunk
 from foldline.exceptions import ModelError, UsageError
 from foldline.utils.spelling import snake_keys
 
@@ -19,6 +18,7 @@ MILLISECONDS: Final = {"min_timeout": "initial", "max_timeout": "max_delay"}
 """Keys of AIGNE's object in milliseconds -> our fields in seconds."""
 OTHER_NAMES: Final = {"retries": "max_retries", "randomize": "jitter"}
 """Keys of AIGNE's object -> our fields."""
+HALF_TO_ALL: Final = shrunk(0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,9 @@ class RetryPolicy:
 
     def delay(self, attempt: int, error: BaseException | None = None) -> float:
         """Return the seconds to wait after the failed attempt number `attempt` (from 1)."""
-        retry_after = getattr(error, "retry_after", None)
-        if retry_after is not None:
-            return max(0.0, float(retry_after))
-        wait = min(self.max_delay, self.initial * self.factor ** (attempt - 1))
-        return wait * random.uniform(0.5, 1.0) if self.jitter else wait
+        jitter = HALF_TO_ALL if self.jitter else None
+        backoff = Backoff(self.initial, self.factor, self.max_delay, jitter=jitter)
+        return backoff.delay(attempt, getattr(error, "retry_after", None))
 
     def allows(self, error: BaseException, attempt: int) -> bool:
         """Return whether the failed attempt number `attempt` may be followed by another."""

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
+from foldline._retry import Backoff
 from foldline.callbacks.manager import BaseRunManager
 from foldline.language_models._call.cache import Choice, cache_in_force
 from foldline.outputs import Generation, LLMResult
@@ -23,7 +24,7 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 CacheLookup = tuple[dict[int, list[Generation]], str, list[int], list[str]]
 
-MIN_WAIT, MAX_WAIT = 4.0, 10.0
+BACKOFF = Backoff(initial=2.0, shortest=4.0, longest=10.0)
 """Seconds between two attempts: doubled each time, within these."""
 
 
@@ -129,7 +130,7 @@ def create_base_retry_decorator(
                 except tuple(error_types) as error:
                     if attempt >= max_retries:
                         raise
-                    wait = min(MAX_WAIT, max(MIN_WAIT, 2.0**attempt))
+                    wait = BACKOFF.delay(attempt)
                     if run_manager is not None:
                         run_manager.on_retry({"attempt": attempt, "error": error, "delay": wait})
                     drive(BLOCKING.sleep(wait))
