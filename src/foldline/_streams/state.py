@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["ATTEMPT_MOVES", "MOVES", "AttemptState", "CallState", "Origin", "View"]
+__all__ = ["ATTEMPT_MOVES", "MOVES", "OWNERS", "AttemptState", "CallState", "Origin", "View"]
 
 
 class CallState:
@@ -36,7 +36,7 @@ class CallState:
     retry: CallState
     """An attempt has failed, and another one follows."""
     answer: CallState
-    """The answer is complete: of the model, of the cache or of a hook."""
+    """The answer is complete: of the model, of the cache, of a policy or of a hook."""
     conclude: CallState
     """The message is final."""
     fail: CallState
@@ -81,6 +81,17 @@ MOVES: Final[Mapping[CallState, Mapping[str, CallState]]] = {
     CLOSED: {},
 }
 """The machine: state -> what may happen -> the next state."""
+OWNERS: Final[Mapping[str, frozenset[str]]] = {
+    "begin": frozenset({"ChatCall._life"}),
+    "ask": frozenset({"attempts"}),
+    "content": frozenset({"_Attempt._take_folded"}),
+    "retry": frozenset({"attempts"}),
+    "answer": frozenset({"attempts", "ChatCall._replay"}),
+    "conclude": frozenset({"ChatCall._conclude"}),
+    "fail": frozenset({"ChatCall._fail"}),
+    "close": frozenset({"ChatCall._fail"}),
+}
+"""what happens -> the only functions that may say so; a test reads the source for others"""
 for _before, _moves in MOVES.items():
     for _input, _next in _moves.items():
         setattr(_before, _input, _next)
@@ -125,6 +136,8 @@ class Origin(StrEnum):
     """Not stored again, not postprocessed; nothing was spent."""
     HOOK = "hook"
     """Put in place of an error: no policy changes it."""
+    TAPE = "tape"
+    """Of a policy (`Policy.answer`), in place of the model: not stored, not postprocessed."""
 
 
 class View(StrEnum):

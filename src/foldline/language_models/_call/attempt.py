@@ -364,14 +364,13 @@ class _Attempt:
             attach_partial(error, received.partial)
         if isinstance(error, ModelError):
             usage = usage_of_failure(error, call.builder)
-            for reservation in self.reservations:
-                reservation.settle(usage or call.builder.usage)
+            _settle(self.reservations, usage or call.builder.usage)
 
     def release(self) -> None:
         """Settle what this attempt still holds: it broke off, or its reader has gone."""
-        for reservation in self.reservations:
-            if not reservation.is_settled:
-                reservation.settle(self._call.builder.usage)
+        held = [each for each in self.reservations if not each.is_settled]
+        if held:
+            _settle(held, self._call.builder.usage)
 
     async def follow_up(self, error: Exception) -> Decision | CompleteAnswer | Exception:
         """Return what follows a failure: another attempt, an answer in place of the error, or the error to raise."""
@@ -409,7 +408,11 @@ class _Attempt:
             0.0 if isinstance(error, StructuredOutputError) else retry.delay(call.attempts, error),
         )
         for policy in call.policies:
-            if (decision := policy.judge(failure)) is not None:
+            try:
+                decision = policy.judge(failure)
+            except Exception as problem:
+                raise problem from error
+            if decision is not None:
                 return decision
         return failure.decide()
 
@@ -429,6 +432,18 @@ class _Attempt:
         for policy in call.policies:
             messages = policy.encode(messages)
         return request.replace(messages=[*request.messages, *messages])
+
+
+def _settle(reservations: Sequence[Reservation], usage: Mapping[str, Any] | None) -> None:
+    """Settle all, also if one of them raises."""
+    problem: Exception | None = None
+    for reservation in reservations:
+        try:
+            reservation.settle(usage)
+        except Exception as error:  # noqa: BLE001  raised below
+            problem = problem or error
+    if problem is not None:
+        raise problem
 
 
 async def _wait(call: AttemptCall, error: Exception, delay: float) -> None:

@@ -58,7 +58,7 @@ __all__ = ["ChatCall"]
 Show = Callable[[Batch], Iterable[AIMessageChunk]]
 OutputVersion = Literal["v0", "v1"]
 NO_PROFILE: ModelProfile = {}
-CACHE, HOOK = Origin.CACHE, Origin.HOOK
+MODEL, CACHE, HOOK, TAPE = Origin.MODEL, Origin.CACHE, Origin.HOOK, Origin.TAPE
 
 
 class ChatCall:
@@ -156,7 +156,7 @@ class ChatCall:
         try:
             self.state = self.state.begin
             request = await self.prepare()
-            may_have_answer = self.answer is not None or self._has_cache
+            may_have_answer = self.policies or self._has_cache
             source = await self._source(request) if may_have_answer else attempts(self, request)
             listeners = self._observers
             dispatch = None if listeners is None else listeners.dispatch_batch
@@ -233,10 +233,7 @@ class ChatCall:
                 policy_request = await policy.before(policy_request)
                 self._attach(policy_request)
         except Exception as error:  # noqa: BLE001  raised again unless a hook answers
-            outcome = await self.rescue(policy_request, error)
-            if isinstance(outcome, Exception):
-                raise outcome from outcome.__cause__
-            self.answer = outcome
+            await self._answer_in_place(policy_request, error)
             return policy_request
         self.event_policies = event_chain(self, self.policies)
         self.reservations = [
@@ -244,12 +241,41 @@ class ChatCall:
         ]
         return policy_request
 
+    # -- an answer from elsewhere: of a hook, of a policy, of the cache
+
+    async def _answer_in_place(self, request: ChatRequest, error: Exception) -> None:
+        """Take a hook's answer in place of an error before the model was asked; raise if there is none."""
+        outcome = await self.rescue(request, error)
+        if isinstance(outcome, Exception):
+            raise outcome from outcome.__cause__
+        self.answer = outcome
+
     async def _source(self, request: ChatRequest) -> AsyncGenerator[Batch, None]:
-        """Return the source of the answer: a hook, the cache, else the model."""
-        if self.answer is None and (cached := await self._look_up(request)) is not None:
-            self.origin = CACHE
-            self.answer = cached
+        if self.answer is None:
+            await self._find_answer(request)
         return attempts(self, request) if self.answer is None else self._replay(self.answer)
+
+    async def _find_answer(self, request: ChatRequest) -> None:
+        """Take the answer of a policy, else of the cache; without one the model is asked."""
+        try:
+            for depth, policy in enumerate(self.policies):
+                if type(policy).answer is not Policy.answer:
+                    await self._take_elsewhere(await policy.answer(request), TAPE, depth)
+                    if self.answer is not None:
+                        return
+            if self._has_cache:
+                await self._take_elsewhere(await self._look_up(request), CACHE, len(self.policies))
+        except Exception as error:  # noqa: BLE001  raised again unless a hook answers
+            await self._answer_in_place(request, error)
+
+    async def _take_elsewhere(
+        self, answer: CompleteAnswer | None, origin: Origin, depth: int
+    ) -> None:
+        """Take an answer if the policies outside of its place let it pass."""
+        for policy in reversed(self.policies[:depth]):
+            answer = None if answer is None else await policy.approve(answer)
+        if answer is not None:
+            self.answer, self.origin = answer, origin
 
     @property
     def _has_cache(self) -> bool:
@@ -258,10 +284,7 @@ class ChatCall:
     async def _look_up(self, request: ChatRequest) -> CompleteAnswer | None:
         self._cache = CallCache.of(self.model, request, self.run.io, self.settings.cache_key())
         cached = await self._cache.lookup() if self._cache is not None else None
-        answer = None if cached is None else CompleteAnswer(ChatResult(generations=cached))
-        for policy in reversed(self.policies):
-            answer = None if answer is None else await policy.approve(answer)
-        return answer
+        return None if cached is None else CompleteAnswer(ChatResult(generations=cached))
 
     async def _replay(self, answer: CompleteAnswer) -> AsyncGenerator[Batch, None]:
         self.take_answer(answer)
@@ -350,7 +373,7 @@ class ChatCall:
         result = self._result()
         origin = self.origin
         if origin is not HOOK:
-            if origin is not CACHE:
+            if origin is MODEL:
                 if self.hooks.postprocesses:
                     result = await self.model._postprocess(request, result, self.run)
                 if self.hooks.record_postprocesses:
@@ -390,7 +413,7 @@ class ChatCall:
                 message.response_metadata.pop("output_version", None)
             return ChatResult(generations=[ChatGeneration._trusted(message)])
         result = self.answer.result
-        if self.origin is not CACHE and self._version != "v1":
+        if (self.origin is MODEL or self.origin is HOOK) and self._version != "v1":
             return result
         generations = [self._in_own_form(generation) for generation in result.generations]
         return ChatResult(generations=generations, llm_output=result.llm_output)

@@ -1,8 +1,9 @@
 """`Policy`: one feature that a managed call adds to a model call.
 
 The policies of a call are an onion, outermost first (`stack.POLICIES`). A request goes in through it: `before` and
-`encode` run down the list. An answer or an error comes out: `on_events`, `after` and `on_error` run up. `judge` runs
-down, and the first decision counts. The machine (`call.attempts`) knows this interface and no policy.
+`encode` run down the list, and so does `answer`, of which the first counts. An answer or an error comes out:
+`on_events`, `approve`, `after` and `on_error` run up. `judge` runs down, and the first decision counts. The machine
+(`call`, `attempt`) knows this interface and no policy.
 """
 
 from __future__ import annotations
@@ -169,8 +170,12 @@ class Policy:
         """Return the request to send; the caller's objects are not changed."""
         return request
 
+    async def answer(self, request: ChatRequest) -> CompleteAnswer | None:
+        """Return an answer in place of the model's, such as a recorded one; None asks the next one, then the model."""
+        return None
+
     async def approve(self, answer: CompleteAnswer) -> CompleteAnswer | None:
-        """Return an answer of the cache as this policy passes it on; None counts as not cached."""
+        """Return an answer of the cache, or of a policy inside, as this policy passes it on; None: there is none."""
         return answer
 
     async def after(self, request: ChatRequest, message: AIMessage) -> AIMessage:

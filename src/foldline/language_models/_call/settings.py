@@ -113,6 +113,12 @@ SETTING_TYPES: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
         "a number from 1",
         lambda value: isinstance(value, int) and not isinstance(value, bool) and value > 0,
     ),
+    "policies": (
+        "a list of subclasses of Policy",
+        lambda value: (
+            isinstance(value, list | tuple) and all(hasattr(kind, "applies_to") for kind in value)
+        ),
+    ),
     "guards": (
         "a list of functions of the answer",
         lambda value: isinstance(value, list | tuple) and all(map(callable, value)),
