@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import langchain_names
-from tests.layers_page import PAGES, layers, with_layers
+from tests.layers_page import PAGES, STATES_PAGE, layers, with_layers, with_states
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "foldline"
@@ -268,6 +268,11 @@ def test_every_name_of_langchain_is_here_or_its_absence_has_a_reason():
 def test_the_layers_on_a_page_are_those_of_the_contract(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert text == with_layers(text), "run python -m tests.layers_page"
+
+
+def test_the_states_of_a_call_on_the_page_are_those_of_the_table():
+    text = (ROOT / STATES_PAGE).read_text(encoding="utf-8")
+    assert text == with_states(text), "run python -m tests.layers_page"
 
 
 def test_the_drawing_of_the_layers_in_the_readme_is_in_the_order_of_the_contract():

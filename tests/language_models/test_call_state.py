@@ -136,24 +136,36 @@ def scenarios(draw: Any) -> dict[str, Any]:
         "retries": draw(st.integers(0, 3)),
         "on_partial": draw(st.sampled_from(["raise", "reset"])),
         "rescues": draw(st.booleans()),
-        "cached": draw(st.booleans()),
+        "is_cached": draw(st.booleans()),
+        "breaks_in": draw(st.sampled_from([None, None, "before", "after"])),
         "view": draw(st.sampled_from(["message", "chunks", "events"])),
         "leaves_after": draw(st.one_of(st.none(), st.integers(0, 4))),
         "is_async": draw(st.booleans()),
     }
 
 
+def fail(*_: Any) -> Any:
+    raise ModelError("a hook failed")
+
+
 def watched_call(scenario: dict[str, Any], io: Any) -> WatchedCall:
     retry = RetryPolicy(
         scenario["retries"], initial=0.0, jitter=False, on_partial=scenario["on_partial"]
     )
-    hooks = ModelHooks(on_error=lambda *_: AIMessage("rescued")) if scenario["rescues"] else None
+    hooks: dict[str, Any] = {}
+    if scenario["rescues"]:
+        hooks["on_error"] = lambda *_: AIMessage("rescued")
+    if scenario["breaks_in"]:
+        hooks[scenario["breaks_in"]] = fail
+    cache = InMemoryCache() if scenario["is_cached"] else None
+    if cache is not None:
+        ScriptedChatModel(script=["kept"], cache=cache).invoke("hi")
     model = ScriptedChatModel(
         script=scenario["turns"],
         is_cyclic=True,
         retry_on_error=retry,
-        hooks=hooks,
-        cache=InMemoryCache() if scenario["cached"] else None,
+        hooks=ModelHooks(**hooks) if hooks else None,
+        cache=cache,
     )
     return WatchedCall(model, "hi", Run(io, {}, None, {}), stream=scenario["view"] != "message")
 

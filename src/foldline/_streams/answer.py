@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast, overload
 
+from foldline._lazy import publish
 from foldline.messages import AIMessage, BaseMessage
 from foldline.messages.usage import UsageMetadata, add_request_usage
 from foldline.outputs import ChatGeneration, ChatResult
@@ -111,3 +112,6 @@ def _finish(event: Any, metadata: dict[str, Any], spent: UsageMetadata | None) -
         if spent is not None:
             event["usage"] = add_request_usage(spent, event.get("usage"))
     return cast("Event", event)
+
+
+publish("foldline.language_models", CompleteAnswer)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
+    from foldline._streams.answer import Batch, CompleteAnswer
     from foldline.language_models._call.bridge import achunks_to_events, chunks_to_events
     from foldline.language_models._call.call_options import (
         ToolChoice,
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from foldline.language_models._call.policies.model_hooks import ModelHooks
     from foldline.language_models._call.policies.prompt_caching import CacheConfig
     from foldline.language_models._call.policies.usage import Limits, current_usage, usage_scope
+    from foldline.language_models._call.policy import (
+        CallContext,
+        Decision,
+        Failure,
+        Policy,
+        Reservation,
+    )
     from foldline.language_models._call.request import ChatRequest
     from foldline.language_models._call.retry import RetryPolicy
     from foldline.language_models.base import (
@@ -86,7 +94,9 @@ __all__ = [
     "BaseChatModel",
     "BaseLLM",
     "BaseLanguageModel",
+    "Batch",
     "CacheConfig",
+    "CallContext",
     "ChatModel",
     "ChatModelInput",
     "ChatModelInputMessage",
@@ -103,6 +113,9 @@ __all__ = [
     "ChatModelStream",
     "ChatModelUsage",
     "ChatRequest",
+    "CompleteAnswer",
+    "Decision",
+    "Failure",
     "FakeChatModel",
     "FakeListChatModel",
     "FakeListLLM",
@@ -124,6 +137,8 @@ __all__ = [
     "ModelProfile",
     "ModelProfileRegistry",
     "ParrotFakeChatModel",
+    "Policy",
+    "Reservation",
     "RetryPolicy",
     "Role",
     "SimpleChatModel",
@@ -148,6 +163,7 @@ __all__ = [
 __getattr__: Loader = lazy_exports(
     __name__,
     {
+        "foldline._streams.answer": "Batch CompleteAnswer",
         ".base": "BaseLanguageModel LangSmithParams LanguageModelInput LanguageModelLike "
         "LanguageModelOutput get_tokenizer",
         ".chat_model_stream": "AsyncChatModelStream ChatModelStream",
@@ -173,6 +189,7 @@ __getattr__: Loader = lazy_exports(
         "ChatModelInputResponseFormat ChatModelInputTool ChatModelInputToolChoice ChatModelOptions "
         "ChatModelOutputDelta ChatModelOutputToolCall FileContent FileType FileUnionContent "
         "LocalContent Role TextContent UrlContent",
+        "._call.policy": "CallContext Decision Failure Policy Reservation",
         "._call.request": "ChatRequest",
         "._call.retry": "RetryPolicy",
         ".simple": "SimpleChatModel",

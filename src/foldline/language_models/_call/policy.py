@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Protocol
 
+from foldline._lazy import publish
 from foldline._run import Run
 from foldline._streams.answer import Batch, CompleteAnswer
 from foldline.language_models._call.model import CallModel
@@ -213,3 +214,6 @@ def ends_message(batch: Batch) -> bool:
     return type(batch) is CompleteAnswer or any(
         event.get("event") == "message-finish" for event in batch
     )
+
+
+publish("foldline.language_models", CallContext, Decision, Failure, Policy, Reservation)
