@@ -30,11 +30,7 @@ from foldline._streams.stream import AsyncChatModelStream, ChatModelStream
 from foldline._traceback import closing, entry_point
 from foldline.callbacks.base import Callbacks
 from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from foldline.language_models._call.author import (
-    call_process,
-    inherited_chunks,
-    inherited_result,
-)
+from foldline.language_models._call.author import Author, inherited_chunks, inherited_result
 from foldline.language_models._call.call import ChatCall
 from foldline.language_models._call.generate import generate_each
 from foldline.language_models._call.llm_output import combine_llm_outputs
@@ -50,6 +46,7 @@ from foldline.language_models._call.settings import check_setting
 from foldline.language_models.base import BaseLanguageModel, Params, with_stop
 from foldline.language_models.count import TokenCount, count_tokens
 from foldline.language_models.profile import ModelProfile, find_profile
+from foldline.language_models.records.author_records import author_of, call_process
 from foldline.language_models.records.invoke_options import AgentInvokeOptions
 from foldline.language_models.records.parts import ChatModelOutputDelta
 from foldline.language_models.records.record_calls import answer_deltas, answer_record, read_record
@@ -299,6 +296,11 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
 
     _prefers_strict: ClassVar[bool] = False
     """Whether a schema that can be closed is sent as strict unless the caller sets `strict`."""
+
+    @property
+    def _author(self) -> Author:
+        """The methods that the author of this class wrote."""
+        return author_of(type(self))
 
     @property
     def _retry_policy(self) -> RetryPolicy:

@@ -18,7 +18,7 @@ import pytest
 from foldline._io import ASYNC
 from foldline._run import Run
 from foldline.exceptions import StreamClosedError, StreamInterruptedError
-from foldline.language_models._call.author import author_events
+from foldline.language_models._call.author import Author
 from foldline.language_models._call.request import ChatRequest, messages_of
 from foldline.language_models.chat_model_stream import ChatModelStream
 from foldline.language_models.chat_models import BaseChatModel
@@ -292,8 +292,8 @@ class _BreakingModel(BaseChatModel):
     after: int
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
-        count = 0
-        async with aclosing(author_events(self.inner, request, run)) as source:
+        count, author = 0, cast("Author", self.inner._author)
+        async with aclosing(author.events(self.inner, request, run)) as source:
             async for item in source:
                 for event in [item] if isinstance(item, dict) else item:
                     if count >= self.after:

@@ -38,12 +38,7 @@ from foldline.exceptions import (
     StreamTruncatedError,
     StructuredOutputError,
 )
-from foldline.language_models._call.author import (
-    AuthorHooks,
-    author_events,
-    generate_answer,
-    run_message_id,
-)
+from foldline.language_models._call.author import Author, run_message_id
 from foldline.language_models._call.deadline import bounded_source, pause
 from foldline.language_models._call.errors import read_author_error
 from foldline.language_models._call.model import CallModel
@@ -78,7 +73,7 @@ class AttemptCall(Protocol):
     @property
     def model(self) -> CallModel: ...
     @property
-    def hooks(self) -> AuthorHooks: ...
+    def author(self) -> Author: ...
     @property
     def run(self) -> Run: ...
     @property
@@ -197,7 +192,7 @@ class _Attempt:
     def is_single_message(self) -> bool:
         """Whether the answer is one message of `_generate`, and there is no deadline."""
         call = self._call
-        if not call.hooks.generates or self._request.stream or call.stream:
+        if not call.author.generates or self._request.stream or call.stream:
             return False
         return not self.reservations or not any(
             reservation.has_deadline for reservation in self.reservations
@@ -209,7 +204,7 @@ class _Attempt:
         for reservation in self.reservations:
             await reservation.reserve(request)
         self.state = WAITING
-        answer = await generate_answer(call.model, request, call.run)
+        answer = await call.author.generate(call.model, request, call.run)
         if not call.event_policies:
             return self.pass_on(answer)
         await self.receive(answer)
@@ -221,8 +216,9 @@ class _Attempt:
         for reservation in self.reservations:
             await reservation.reserve(request)
         self.state = WAITING
-        as_one_batch = call.stream and not request.stream
-        source = author_events(call.model, request, call.run, as_one_batch=as_one_batch)
+        is_complete = call.stream and not request.stream
+        events = call.author.complete_events if is_complete else call.author.events
+        source = events(call.model, request, call.run)
         for reservation in self.reservations:
             if reservation.has_deadline:
                 source = bounded_source(source, call.run.io, reservation.in_use)

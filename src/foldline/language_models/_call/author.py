@@ -1,16 +1,16 @@
-"""Selects the author's method that answers a request, and returns its answer as batches of events.
+"""`Author`: the methods that the author of a model class wrote, and their answer as batches of events.
 
 An author writes one of `_events` (native, best), `_stream_chat_model_events`, `_stream`, `_generate`, or an async
-version; or `process` in AIGNE's style. A method of the other mode is adapted: a sync one runs in a thread under an
-async call, an async one on a separate loop under a sync call.
+version. A method of the other mode is adapted: a sync one runs in a thread under an async call, an async one on a
+separate loop under a sync call. Which methods a class has is looked up once (`BaseChatModel._author`); a class in
+AIGNE's style has a `RecordAuthor`, which lies above the call.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing, closing
-from functools import cache
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from foldline._run import Run
 from foldline._streams.answer import Batch, CompleteAnswer, chat_result
@@ -21,13 +21,6 @@ from foldline.language_models._call.bridge import ChunkBridge
 from foldline.language_models._call.llm_output import llm_output_of
 from foldline.language_models._call.model import CallModel
 from foldline.language_models._call.request import ChatRequest
-from foldline.language_models.records.author_records import process_events, request_of
-from foldline.language_models.records.records import (
-    ChatModelInput,
-    ChatModelOutput,
-    input_of,
-    output_of,
-)
 from foldline.messages import AIMessage, BaseMessage
 from foldline.messages._view import ChunkView
 from foldline.outputs import ChatGenerationChunk, ChatResult
@@ -38,76 +31,50 @@ from foldline.utils.author_arguments import passes_argument
 from foldline.utils.uuid import id_text, new_id
 
 __all__ = [
-    "AuthorHooks",
-    "author_events",
-    "author_hooks",
-    "call_process",
-    "generate_answer",
+    "ANSWERING",
+    "Author",
+    "ByMode",
+    "Positions",
+    "Source",
+    "by_mode",
+    "fold_source",
     "inherited_chunks",
     "inherited_result",
     "run_message_id",
 ]
 
-NATIVE = ("_stream_chat_model_events", "_astream_chat_model_events")
-CHUNKS = ("_stream", "_astream")
-GENERATE = ("_generate", "_agenerate")
-STREAMING = ("_events", *NATIVE, *CHUNKS)
-PROCESS = ("process", "aprocess")
-RECORD_HOOKS = ("preprocess", "postprocess")
-ASYNC_HOOKS = frozenset({NATIVE[1], CHUNKS[1], GENERATE[1]})
-HOOKS = frozenset({*STREAMING, *GENERATE, *PROCESS, *RECORD_HOOKS, "_preprocess", "_postprocess"})
-BASES = frozenset(
-    {
-        ("foldline.language_models.base_chat_model", "BaseChatModel"),
-        ("foldline.language_models.records.chat_model", "ChatModel"),
-    }
-)
-"""The classes at which the search for an author's methods ends."""
+NATIVE: Final = ("_stream_chat_model_events", "_astream_chat_model_events")
+CHUNKS: Final = ("_stream", "_astream")
+GENERATE: Final = ("_generate", "_agenerate")
+STREAMING: Final = ("_events", *NATIVE, *CHUNKS)
+ANSWERING: Final = (*STREAMING, *GENERATE)
+ASYNC_HOOKS: Final = frozenset({NATIVE[1], CHUNKS[1], GENERATE[1]})
 
-ByMode = tuple[str | None, str | None]
+Positions: TypeAlias = Mapping[str, int]
+"""Methods that authors of a class and of its ancestors wrote -> the position of their class in the MRO."""
+ByMode: TypeAlias = tuple[str | None, str | None]
 """The method for sync calls and the one for async calls."""
-Source = AsyncGenerator[Event | Batch, None]
+Source: TypeAlias = AsyncGenerator[Event | Batch, None]
 """An author's generator: of events, or of batches of them."""
 
 
-# -- which methods there are, looked up once per class
-
-
-class AuthorHooks:
-    """The methods that the author of a class defined."""
+class Author:
+    """The methods that the author of a class wrote, and which of them answers."""
 
     __slots__ = (
-        "below_process",
         "chunks",
         "defines_events",
-        "generate",
         "generates",
+        "generating",
         "has_events",
         "native",
         "postprocesses",
         "preprocesses",
-        "process",
-        "record_postprocesses",
-        "record_preprocesses",
         "streams",
     )
 
-    def __init__(self, positions: dict[str, int]) -> None:
+    def __init__(self, positions: Positions) -> None:
         """Choose by the positions in the MRO: methods of a subclass are nearer than those it inherits."""
-        self.below_process: AuthorHooks = self
-        """The methods that `super().process(...)` calls."""
-        self.process: ByMode = (None, None)
-        """`process`, if it is nearer than all of LangChain's methods."""
-        if _is_answered_by_process(positions):
-            self.process = _by_mode(positions, *PROCESS)
-            positions = {
-                name: position for name, position in positions.items() if name not in PROCESS
-            }
-            self.below_process = AuthorHooks(positions)
-            answering = {*STREAMING, *GENERATE}
-            positions = {
-                name: position for name, position in positions.items() if name not in answering
-            }
         nearest = min((positions[name] for name in STREAMING if name in positions), default=None)
         nearest_methods = {
             name for name in STREAMING if positions.get(name) == nearest and nearest is not None
@@ -117,15 +84,11 @@ class AuthorHooks:
         self.has_events: bool = "_events" in nearest_methods
         """Whether `_events` is the method that streams."""
         uses_native = not self.has_events and is_native
-        self.native: ByMode | tuple[None, None] = (
-            _by_mode(positions, *NATIVE) if uses_native else (None, None)
-        )
+        self.native: ByMode = by_mode(positions, *NATIVE) if uses_native else (None, None)
         uses_chunks = not self.has_events and not is_native
-        self.chunks: ByMode | tuple[None, None] = (
-            _by_mode(positions, *CHUNKS) if uses_chunks else (None, None)
-        )
-        self.generate: ByMode = _by_mode(positions, *GENERATE)
-        self.streams: bool = nearest is not None or self.process != (None, None)
+        self.chunks: ByMode = by_mode(positions, *CHUNKS) if uses_chunks else (None, None)
+        self.generating: ByMode = by_mode(positions, *GENERATE)
+        self.streams: bool = nearest is not None
         """Whether the model can stream its answer."""
         generate_position = min(
             (positions[name] for name in GENERATE if name in positions), default=None
@@ -139,92 +102,95 @@ class AuthorHooks:
         """Whether the model has a method that returns the complete answer, and no newer `_events`."""
         self.preprocesses: bool = "_preprocess" in positions
         self.postprocesses: bool = "_postprocess" in positions
-        self.record_preprocesses: bool = "preprocess" in positions
-        self.record_postprocesses: bool = "postprocess" in positions
+
+    async def preprocess(self, model: CallModel, request: ChatRequest, run: Run) -> ChatRequest:
+        """Return the request as the author changes it; called if it `preprocesses`."""
+        return await model._preprocess(request, run)
+
+    async def postprocess(
+        self, model: CallModel, request: ChatRequest, result: ChatResult, run: Run
+    ) -> ChatResult:
+        """Return the answer as the author changes it; called if it `postprocesses`."""
+        return await model._postprocess(request, result, run)
+
+    def events(self, model: CallModel, request: ChatRequest, run: Run) -> Source:
+        """Return the answer as events, from the method that the author wrote."""
+        mode = not run.io.blocking
+        may_stream = request.stream or not self.generates
+        if self.has_events and may_stream:
+            return model._events(request, run)
+        if (native := self.native[mode]) and may_stream:
+            return _native_events(model, native, request, run)
+        if (chunks := self.chunks[mode]) and may_stream:
+            return _chunk_events(model, chunks, request, run)
+        if self.generates:
+            return self._generate_events(model, request, run)
+        raise UsageError(
+            f"{type(model).__name__} cannot answer: implement `_events`, `_stream`, `_generate` or `process` "
+            "(docs/write-a-provider.md)"
+        )
+
+    async def complete_events(self, model: CallModel, request: ChatRequest, run: Run) -> Source:
+        """Return the answer as one batch: the caller streams but the model may not (`disable_streaming`, T92)."""
+        builder = MessageBuilder(model._fold_limits)
+        received: list[Event] = []
+        try:
+            async with aclosing(self.events(model, request, run)) as source:
+                async for item in source:
+                    batch = [item] if isinstance(item, dict) else item
+                    received += batch
+                    for event in batch:
+                        builder.feed(event)
+        except Exception as error:  # nothing was delivered: the error carries the partial answer
+            partial = AIMessage.from_fold(builder.result(partial=True), model._output_version)
+            attach_partial(error, partial)
+            raise
+        if not builder.is_finished:  # ended early, or by an error: passed on unchanged
+            if received:
+                yield received
+            return
+        message = AIMessage.from_fold(builder.result(), model._output_version)
+        yield CompleteAnswer(chat_result(message))
+
+    async def _generate_events(self, model: CallModel, request: ChatRequest, run: Run) -> Source:
+        yield await self.generate(model, request, run)
+
+    async def generate(self, model: CallModel, request: ChatRequest, run: Run) -> CompleteAnswer:
+        """Call `_generate` or `_agenerate`; every message of the result has an id."""
+        is_sync = run.io.blocking
+        hook = self.generating[not is_sync] or "_generate"
+        tokens = TokenState()
+        method, arguments = getattr(model, hook), _arguments(model, hook, request, run, tokens)
+        result: Any
+        if is_sync:
+            result = method(request.messages, **arguments)
+            if hook == "_agenerate":
+                result = await run.io.settle(result)
+        else:
+            result = await run.io.call(method, request.messages, **arguments)
+        if (
+            type(result) is not ChatResult and not isinstance(result, ChatResult)
+        ) or not result.generations:
+            raise ModelError(
+                f"{type(model).__name__}.{hook} returned no generation, but {result!r:.80}"
+            )
+        shared = _shared_metadata(result)
+        for index, generation in enumerate(result.generations):
+            message = generation.message
+            if message.id is None:
+                _set_id(message, f"{run_message_id(run)}-{index}")
+            metadata = {**shared, **(generation.generation_info or {})}
+            if metadata:  # for what the message itself lacks (T64)
+                message.response_metadata = {**metadata, **message.response_metadata}
+        return CompleteAnswer(result, has_tokens=tokens.has_tokens, is_generated=True)
 
 
-def _is_answered_by_process(positions: dict[str, int]) -> bool:
-    """Return whether `process` answers: it does not if its class also defines one of LangChain's methods."""
-    process = min((positions[name] for name in PROCESS if name in positions), default=None)
-    langchain_methods = min(
-        (positions[name] for name in (*STREAMING, *GENERATE) if name in positions), default=None
-    )
-    return process is not None and (langchain_methods is None or process < langchain_methods)
-
-
-def _by_mode(positions: dict[str, int], sync_name: str, async_name: str) -> ByMode:
+def by_mode(positions: Positions, sync_name: str, async_name: str) -> ByMode:
+    """Return which of two methods serves sync calls, and which async ones."""
     sync_method, async_method = (
         name if name in positions else None for name in (sync_name, async_name)
     )
     return sync_method or async_method, async_method or sync_method
-
-
-@cache
-def author_hooks(cls: type[Any]) -> AuthorHooks:
-    """Return the methods that a class or its ancestors below `BaseChatModel` and `ChatModel` define."""
-    positions: dict[str, int] = {}
-    for position, ancestor in enumerate(cls.__mro__):
-        if (ancestor.__module__, ancestor.__name__) in BASES:
-            break
-        for hook in HOOKS & ancestor.__dict__.keys():
-            positions.setdefault(hook, position)
-    return AuthorHooks(positions)
-
-
-# -- calling the author's method
-
-
-def author_events(
-    model: CallModel, request: ChatRequest, run: Run, *, as_one_batch: bool = False
-) -> Source:
-    """Return the model's answer as events, from the method that its author wrote.
-
-    `as_one_batch`: the caller streams but the model may not (`disable_streaming`, T92).
-    """
-    if as_one_batch:
-        return _buffered_events(model, request, run)
-    hooks, mode = author_hooks(type(model)), not run.io.blocking
-    if process := hooks.process[mode]:
-        return process_events(getattr(model, process), model._model_name, request, run)
-    return _events_of(model, hooks, request, run)
-
-
-def _events_of(model: CallModel, hooks: AuthorHooks, request: ChatRequest, run: Run) -> Source:
-    mode = not run.io.blocking
-    may_stream = request.stream or not hooks.generates
-    if hooks.has_events and may_stream:
-        return model._events(request, run)
-    if (native := hooks.native[mode]) and may_stream:
-        return _native_events(model, native, request, run)
-    if (chunks := hooks.chunks[mode]) and may_stream:
-        return _chunk_events(model, chunks, request, run)
-    if hooks.generates:
-        return _generate_events(model, request, run)
-    raise UsageError(
-        f"{type(model).__name__} cannot answer: implement `_events`, `_stream`, `_generate` or `process` "
-        "(docs/write-a-provider.md)"
-    )
-
-
-async def _buffered_events(model: CallModel, request: ChatRequest, run: Run) -> Source:
-    builder = MessageBuilder(model._fold_limits)
-    received: list[Event] = []
-    try:
-        async with aclosing(author_events(model, request, run)) as source:
-            async for item in source:
-                batch = [item] if isinstance(item, dict) else item
-                received += batch
-                for event in batch:
-                    builder.feed(event)
-    except Exception as error:  # nothing was delivered: the error carries the partial answer
-        partial = AIMessage.from_fold(builder.result(partial=True), model._output_version)
-        attach_partial(error, partial)
-        raise
-    if not builder.is_finished:  # ended early, or by an error: passed on unchanged
-        if received:
-            yield received
-        return
-    yield CompleteAnswer(chat_result(AIMessage.from_fold(builder.result(), model._output_version)))
 
 
 async def _native_events(model: CallModel, hook: str, request: ChatRequest, run: Run) -> Source:
@@ -271,40 +237,6 @@ async def _chunk_events(model: CallModel, hook: str, request: ChatRequest, run: 
     yield bridge.pending + bridge.end()
 
 
-async def _generate_events(model: CallModel, request: ChatRequest, run: Run) -> Source:
-    yield await generate_answer(model, request, run)
-
-
-async def generate_answer(model: CallModel, request: ChatRequest, run: Run) -> CompleteAnswer:
-    """Call `_generate` or `_agenerate`; every message of the result has an id."""
-    is_sync = run.io.blocking
-    hook = author_hooks(type(model)).generate[not is_sync] or "_generate"
-    tokens = TokenState()
-    method, arguments = getattr(model, hook), _arguments(model, hook, request, run, tokens)
-    result: Any
-    if is_sync:
-        result = method(request.messages, **arguments)
-        if hook == "_agenerate":
-            result = await run.io.settle(result)
-    else:
-        result = await run.io.call(method, request.messages, **arguments)
-    if (
-        type(result) is not ChatResult and not isinstance(result, ChatResult)
-    ) or not result.generations:
-        raise ModelError(
-            f"{type(model).__name__}.{hook} returned no generation, but {result!r:.80}"
-        )
-    shared = _shared_metadata(result)
-    for index, generation in enumerate(result.generations):
-        message = generation.message
-        if message.id is None:
-            _set_id(message, f"{run_message_id(run)}-{index}")
-        metadata = {**shared, **(generation.generation_info or {})}
-        if metadata:  # for what the message itself lacks (T64)
-            message.response_metadata = {**metadata, **message.response_metadata}
-    return CompleteAnswer(result, has_tokens=tokens.has_tokens, is_generated=True)
-
-
 def _shared_metadata(result: ChatResult) -> dict[str, Any]:
     """Return what a result says of every message: the model's name; the bill only if it is of one message."""
     output = result.llm_output or {}
@@ -344,7 +276,7 @@ def run_message_id(run: Run) -> str:
 
 
 def _inherited_events(model: CallModel, request: ChatRequest, run: Run, hook: str) -> Source:
-    if not author_hooks(type(model)).defines_events:
+    if not model._author.defines_events:
         raise NotImplementedError(f"{type(model).__name__} has no `{hook}`")
     return model._events(request, run)
 
@@ -366,35 +298,16 @@ async def inherited_result(
     model: CallModel, request: ChatRequest, run: Run, hook: str
 ) -> ChatResult:
     """Fold the events of a parent's `_events`."""
-    builder = MessageBuilder(model._fold_limits)
-    async with aclosing(_inherited_events(model, request, run, hook)) as source:
-        async for item in source:
-            for event in (item,) if isinstance(item, dict) else item:
-                builder.feed(event)
-    result = chat_result(AIMessage.from_fold(builder.result(), model._output_version))
+    result = chat_result(await fold_source(model, _inherited_events(model, request, run, hook)))
     result.llm_output = llm_output_of(result)
     return result
 
 
-# -- `super().process(...)` of a subclass whose parent implements one of LangChain's methods
-
-
-async def call_process(
-    model: CallModel,
-    record: ChatModelInput | Mapping[str, Any],
-    options: Mapping[str, Any] | None,
-    run: Run,
-) -> ChatModelOutput:
-    """Call a model once, by the methods below `process`: no policies, no retries."""
-    request = request_of(model, input_of(record), ChatRequest([]))
-    request.options = {
-        **{k: v for k, v in (options or {}).items() if k != "stream"},
-        **request.options,
-    }
+async def fold_source(model: CallModel, source: Source) -> AIMessage:
+    """Read a source to its end; return its message."""
     builder = MessageBuilder(model._fold_limits)
-    hooks = author_hooks(type(model)).below_process
-    async with aclosing(_events_of(model, hooks, request, run)) as source:
+    async with aclosing(source):
         async for item in source:
             for event in (item,) if isinstance(item, dict) else item:
                 builder.feed(event)
-    return output_of(AIMessage.from_fold(builder.result(), model._output_version))
+    return AIMessage.from_fold(builder.result(), model._output_version)

@@ -32,7 +32,7 @@ from foldline._traceback import cut_traceback
 from foldline.exceptions import BudgetExceeded, ModelError, StreamClosedError
 from foldline.globals import SETTINGS
 from foldline.language_models._call.attempt import attempts
-from foldline.language_models._call.author import AuthorHooks, author_hooks, run_message_id
+from foldline.language_models._call.author import Author, run_message_id
 from foldline.language_models._call.cache import CallCache
 from foldline.language_models._call.listeners import CallListeners
 from foldline.language_models._call.llm_output import llm_output_of
@@ -44,7 +44,6 @@ from foldline.language_models._call.retry import RetryPolicy
 from foldline.language_models._call.settings import NO_SETTINGS, CallSettings, take_settings
 from foldline.language_models._call.structured_format import take_format
 from foldline.language_models.profile import ModelProfile
-from foldline.language_models.records.author_records import call_postprocess, call_preprocess
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.messages._view import ChunkView
 from foldline.messages.usage import UsageMetadata, add_request_usage
@@ -83,7 +82,7 @@ class ChatCall:
     """The wish of a reader, from any thread, to close the stream: a failure is then not the model's."""
     version: OutputVersion | None = None
     """The form of the message; None for that of the model."""
-    hooks: AuthorHooks
+    author: Author
     """The methods that the model's author wrote."""
     settings: CallSettings = NO_SETTINGS
     policies: Sequence[Policy] = ()
@@ -199,29 +198,26 @@ class ChatCall:
             self._stream_call = stream_call
             self.run = _own_run(self.model, run)
         model, run = self.model, self.run
-        self.hooks = hooks = author_hooks(type(model))
+        self.author = author = model._author
         listeners: CallListeners | None = None
         if run.manager is not None:
             listeners = CallListeners(
                 model, run, is_invoke=self.view is MESSAGE, emits_tokens=self.view is CHUNKS
             )
-            self.stream = listeners.choose_stream(stream=self.stream, can_stream=hooks.streams)
+            self.stream = listeners.choose_stream(stream=self.stream, can_stream=author.streams)
         request = model._request(self.value, run, stream=self.stream)
         structured = take_format(request.options) if request.options else None
         self.settings = take_settings(model, request, run.call_config.get("configurable") or {})
         if listeners is not None:
-            listeners.choose_events(stream=request.stream, generates=hooks.generates)
+            listeners.choose_events(stream=request.stream, generates=author.generates)
             if listeners.need_events:
                 self._observers = listeners
             if (waiting := listeners.dispatch_start(request, structured)) is not None:
                 await waiting
         self.is_quiet = self.view is MESSAGE and self._observers is None
         self._attach(request)
-        if hooks.preprocesses:
-            request = await model._preprocess(request, run)
-            self._attach(request)
-        if hooks.record_preprocesses:
-            request = await call_preprocess(model, request, run)
+        if author.preprocesses:
+            request = await author.preprocess(model, request, run)
             self._attach(request)
         self.policies = policies_for(self, request)
         return await self._apply_before(request) if self.policies else request
@@ -374,10 +370,8 @@ class ChatCall:
         origin = self.origin
         if origin is not HOOK:
             if origin is MODEL:
-                if self.hooks.postprocesses:
-                    result = await self.model._postprocess(request, result, self.run)
-                if self.hooks.record_postprocesses:
-                    result = await call_postprocess(self.model, request, result, self.run)
+                if self.author.postprocesses:
+                    result = await self.author.postprocess(self.model, request, result, self.run)
                 if self._cache is not None:
                     is_generated = self.answer is not None and self.answer.is_generated
                     await self._cache.update(result.generations, needs_reason=not is_generated)

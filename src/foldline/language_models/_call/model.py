@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Coroutine, Sequence
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from foldline._run import Run
 from foldline.callbacks.base import Callbacks
@@ -16,6 +16,9 @@ from foldline.messages import BaseMessage
 from foldline.outputs import ChatResult
 from foldline.protocol.folded_message import Bounds
 from foldline.rate_limiters import BaseRateLimiter
+
+if TYPE_CHECKING:  # it knows models
+    from foldline.language_models._call.author import Author
 
 __all__ = ["CallModel"]
 
@@ -34,6 +37,8 @@ class CallModel(KeyedModel, Protocol):
     _usage_mode: ClassVar[Literal["sum", "last"]]
     _makes_new_events: ClassVar[bool]
 
+    @property
+    def _author(self) -> Author: ...
     @property
     def _provider(self) -> str | None: ...
     @property
@@ -54,8 +59,6 @@ class CallModel(KeyedModel, Protocol):
     async def _postprocess(
         self, request: ChatRequest, result: ChatResult, run: Run
     ) -> ChatResult: ...
-    def preprocess(self, input: Any, options: Any) -> object: ...  # noqa: ANN401  records, whose module imports this one
-    def postprocess(self, input: Any, output: Any, options: Any) -> object: ...  # noqa: ANN401  records, whose module imports this one
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any: ...  # noqa: ANN401  a TypedDict of the traces
     def _get_invocation_params(
         self, stop: list[str] | None = None, **kwargs: Any
