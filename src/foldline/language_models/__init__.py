@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from foldline.language_models._call.policies.file_resolver import FileResolver
     from foldline.language_models._call.policies.model_hooks import ModelHooks
     from foldline.language_models._call.policies.prompt_caching import CacheConfig
-    from foldline.language_models._call.policies.usage import Limits, current_usage, usage_scope
+    from foldline.language_models._call.policies.usage_scope import (
+        Ledger,
+        Limits,
+        current_usage,
+        usage_scope,
+    )
     from foldline.language_models._call.policy import (
         CallContext,
         Decision,
@@ -131,6 +136,7 @@ __all__ = [
     "LanguageModelInput",
     "LanguageModelLike",
     "LanguageModelOutput",
+    "Ledger",
     "Limits",
     "LocalContent",
     "ModelHooks",
@@ -193,6 +199,6 @@ __getattr__: Loader = lazy_exports(
         "._call.request": "ChatRequest",
         "._call.retry": "RetryPolicy",
         ".simple": "SimpleChatModel",
-        "._call.policies.usage": "Limits current_usage usage_scope",
+        "._call.policies.usage_scope": "Ledger Limits current_usage usage_scope",
     },
 )

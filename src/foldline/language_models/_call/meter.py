@@ -57,6 +57,7 @@ class RequestMeter:
             except BaseException:
                 if self._spending is not None:
                     self._spending.cancel()
+                    await self._spending.flush(self._io)
                 raise
         return self
 
@@ -73,6 +74,8 @@ class RequestMeter:
         expected = self._expected
         cost = cost_of(self.usage, expected.prices, service=expected.service)
         self._spending.settle(self.usage, cost, was_answered=was_answered)
+        if error is None or isinstance(error, Exception):
+            await self._spending.flush(self._io)
         if error is None:
             self._spending.check()
 

@@ -11,6 +11,8 @@ from foldline._io import IO, Channel
 from foldline.exceptions import UsageError
 from foldline.language_models._call.policies.usage_scope import (
     LIMITED_COUNTERS,
+    Due,
+    Ledger,
     Share,
     UsageScope,
     scope_lock,
@@ -28,6 +30,8 @@ MAX_POLL_SECONDS: Final = 0.05
 QUEUED_POLL_SECONDS: Final = 2.0
 """Seconds between two checks of a caller that is not the first in line."""
 MILLION: Final = 1_000_000
+MAX_LIKELY_OUTPUT: Final = 4096
+"""The tokens that a ledger holds at most for the first answer of unknown length."""
 _holding: ContextVar[tuple[Share, ...]] = ContextVar("foldline_reservations", default=())
 """The calls that this code runs in: a model that calls another model does not wait for itself."""
 
@@ -48,11 +52,22 @@ class Expectation(NamedTuple):
 class Spending:
     """The share of one request in the scopes around it: reserved, then settled once."""
 
-    __slots__ = ("_costs", "_expected", "_scopes", "_share", "is_limited", "scope")
+    __slots__ = (
+        "_costs",
+        "_expected",
+        "_ledger_scopes",
+        "_scopes",
+        "_share",
+        "is_limited",
+        "scope",
+    )
 
     def __init__(self, scope: UsageScope, expected: Expectation) -> None:
         self.scope: UsageScope = scope
         self._scopes: tuple[UsageScope, ...] = tuple(scope.chain())
+        self._ledger_scopes: list[UsageScope] = [
+            each for each in self._scopes if each.ledger is not None
+        ]
         self.is_limited: bool = scope.is_limited
         """Whether a request may have to wait or may be rejected; else it is only counted."""
         self._expected = expected
@@ -91,6 +106,32 @@ class Spending:
         finally:
             if channel is not None:
                 line.leave(channel)
+        if self._ledger_scopes:
+            await self._hold(io)
+
+    async def _hold(self, io: IO) -> None:
+        """Hold the estimate in the ledgers; where one refuses, everything is released."""
+        share = cast("Share", self._share)
+        output_tokens = max(share.output_tokens, self._likely_output())
+        tokens = share.input_tokens + output_tokens
+        cost = self._cost(share.input_tokens, output_tokens)
+        try:
+            for scope in self._ledger_scopes:
+                hold = await io.call(cast("Ledger", scope.ledger).reserve, tokens, cost)
+                share.holds.append((scope, hold))
+        except BaseException:
+            self.cancel()
+            await self.flush(io)
+            raise
+
+    def _likely_output(self) -> int:
+        """Return the tokens that a ledger holds for an answer; all that is left would stop every other call."""
+        expected = self._expected
+        if expected.max_tokens is not None:
+            return expected.max_tokens
+        if longest := max(scope.largest_output for scope in self._scopes):
+            return min(2 * longest, expected.ceiling or 2 * longest)
+        return min(expected.ceiling or MAX_LIKELY_OUTPUT, MAX_LIKELY_OUTPUT)
 
     def _try_reserve(self, channel: Channel | None) -> bool:
         enclosing = _holding.get()
@@ -240,9 +281,31 @@ class Spending:
                         scope.assumed_cost += self._cost(
                             share.input_tokens, self._assumed_tokens(usage)
                         )
+            self._note(share, usage, cost, was_answered=was_answered)
         if self.is_limited:
             for scope in share.scopes:
                 scope.line.leave(None)
+
+    def _note(
+        self,
+        share: Share,
+        usage: Mapping[str, Any] | None,
+        cost: float | None,
+        *,
+        was_answered: bool,
+    ) -> None:
+        """Note for the ledgers what the request took; `flush` tells them. Nothing was charged without an answer."""
+        tokens = (usage or {}).get("total_tokens")
+        if not usage and not was_answered:
+            tokens, cost = 0, 0.0
+        for scope, hold in share.holds:
+            scope.dues.append(Due(cast("Ledger", scope.ledger), hold, tokens, cost))
+
+    async def flush(self, io: IO) -> None:
+        """Settle in the ledgers what is over, also of calls whose reader left."""
+        for scope in self._ledger_scopes:
+            for due in scope.take_dues():
+                await io.call(due.ledger.settle, due.hold, due.tokens, due.cost)
 
     def _release(self, scope: UsageScope, share: Share) -> None:
         scope.under_way.discard(share)

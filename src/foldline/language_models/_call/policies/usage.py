@@ -57,7 +57,7 @@ __all__ = [
 class UsagePolicy(Policy):
     """Counts every attempt of a call in the usage scopes around it and in its model's rate limits."""
 
-    __slots__ = ("_call", "_cost", "_expected", "_permit", "_received", "_spending")
+    __slots__ = ("_call", "_cost", "_expected", "_permit", "_received", "_settled", "_spending")
     watches_events = True
     reads_message = True
 
@@ -72,6 +72,8 @@ class UsagePolicy(Policy):
         self._call = call
         self._received = cast("FoldedAttempt", call.received)
         self._spending: Spending | None = None
+        self._settled: Spending | None = None
+        """That of the attempt that broke off last."""
         self._permit: Permit | None = None
         self._expected: Expectation | None = None
         self._cost: float | None = 0.0
@@ -166,6 +168,7 @@ class UsagePolicy(Policy):
         if self._cost is not None:
             self._call.response_metadata["cost"] = self._cost
         if self._spending is not None:
+            await self._spending.flush(self._call.run.io)
             try:
                 self._spending.check()
             except BudgetExceeded as error:
@@ -183,10 +186,12 @@ class UsagePolicy(Policy):
             # There was no answer: the input may have been charged, the output was not.
             permit.settle(used_tokens if used_tokens is not None or was_answered else input_tokens)
         self._settle(usage, was_answered=was_answered)
-        self._spending = None
+        self._settled, self._spending = self._spending, None
 
     async def flush(self) -> None:
-        """Update the rate limiter at once after an attempt that broke off: its provider may have asked to wait."""
+        """Update ledgers and the rate limiter at once after an attempt that broke off: a provider may ask to wait."""
+        if self._settled is not None:
+            await self._settled.flush(self._call.run.io)
         if (limiter := self._limiter) is not None:
             await limiter.flush(self._call.run.io)
 
@@ -200,7 +205,7 @@ class UsagePolicy(Policy):
         """Release everything: the attempt was never sent."""
         if self._spending is not None:
             self._spending.cancel()
-        self._spending = self._expected = None
+        self._settled, self._spending, self._expected = self._spending, None, None
 
     def _settle(self, usage: Mapping[str, Any] | None, *, was_answered: bool) -> None:
         expected, self._expected = self._expected, None

@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from foldline._io import Channel, mutex
 from foldline._io.deadline import call_deadline
@@ -27,6 +27,8 @@ __all__ = [
     "LIMITED_COUNTERS",
     "NO_LIMITS",
     "SCOPE",
+    "Due",
+    "Ledger",
     "Limits",
     "Share",
     "UsageScope",
@@ -76,6 +78,29 @@ NO_LIMITS: Final = Limits()
 NO_USAGE: Final = add_usage(None, None)
 
 
+class Ledger(Protocol):
+    """An account outside of the scope, such as the budget of a key that several processes share.
+
+    Every request of a model inside the scope is held here before it is sent, by an estimate, and settled after it,
+    however it ends. The methods may wait; an async call runs them in a thread.
+    """
+
+    def reserve(self, tokens: int, cost: float) -> object:
+        """Hold an estimate and return the hold; raise `BudgetExceeded` if not enough is left."""
+
+    def settle(self, hold: Any, tokens: int | None, cost: float | None) -> None:  # noqa: ANN401  what `reserve` returned
+        """Replace a hold by what the request took; None where it is unknown: the estimate then counts."""
+
+
+class Due(NamedTuple):
+    """A hold of a ledger that is over, and what the request took."""
+
+    ledger: Ledger
+    hold: object
+    tokens: int | None
+    cost: float | None
+
+
 @dataclass(slots=True, eq=False)
 class Share:
     """What a running call may still spend."""
@@ -84,6 +109,8 @@ class Share:
     output_tokens: int = 0
     cost: float = 0.0
     scopes: tuple[UsageScope, ...] = ()
+    holds: list[tuple[UsageScope, object]] = field(default_factory=list)
+    """The scopes with a ledger, and what each ledger holds."""
 
     def of(self, name: str) -> float:
         """Return the reserved amount of one counter."""
@@ -166,12 +193,15 @@ class UsageScope:
     largest_excess: int = 0
     """The largest error of a count of input tokens that was too low."""
     line: WaitingLine = field(default_factory=lambda: WaitingLine())
+    ledger: Ledger | None = None
+    dues: list[Due] = field(default_factory=list)
+    """What the ledger has not been told yet."""
     is_limited: bool = field(init=False)
     """Whether this scope or one around it has a limit; else calls are only counted."""
 
     def __post_init__(self) -> None:
         is_inside = self.parent is not None and self.parent.is_limited
-        self.is_limited = is_inside or self.limits != NO_LIMITS
+        self.is_limited = is_inside or self.limits != NO_LIMITS or self.ledger is not None
 
     def __repr__(self) -> str:
         """Return the usage as text."""
@@ -214,6 +244,12 @@ class UsageScope:
         while scope is not None:
             yield scope
             scope = scope.parent
+
+    def take_dues(self) -> list[Due]:
+        """Return what the ledger has not been told yet; each is returned once."""
+        with scope_lock:
+            dues, self.dues = self.dues, []
+        return dues
 
     def used(self, name: str) -> float:
         """Return the amount that counts against a limit."""
@@ -264,21 +300,28 @@ def time_left() -> float | None:
 
 
 @contextmanager
-def usage_scope(limits: Limits | None = None, **kwargs: Any) -> Generator[UsageScope, None, None]:
-    """Count and limit what the model calls inside the block spend; `usage_scope(model_calls=3)` works too."""
+def usage_scope(
+    limits: Limits | None = None, *, ledger: Ledger | None = None, **kwargs: Any
+) -> Generator[UsageScope, None, None]:
+    """Count and limit what the model calls inside the block spend; `usage_scope(model_calls=3)` works too.
+
+    A `ledger` holds and settles every request too: for budgets that other processes share.
+    """
     if limits is not None and kwargs:
         raise UsageError("usage_scope takes Limits(...) or keyword arguments, not both")
-    scope = UsageScope(limits or Limits(**kwargs), SCOPE.get())
+    scope = UsageScope(limits or Limits(**kwargs), SCOPE.get(), ledger=ledger)
     token = SCOPE.set(scope)
     try:
         with call_deadline(scope.limits.timeout):
             yield scope
     finally:
         SCOPE.reset(token)
+        for due in scope.take_dues():  # of calls whose reader left
+            due.ledger.settle(due.hold, due.tokens, due.cost)
 
 
 def _format_number(number: float) -> str:
     return f"{number:g}" if number % 1 else str(int(number))
 
 
-publish("foldline.language_models", Limits, current_usage, usage_scope)
+publish("foldline.language_models", Ledger, Limits, current_usage, usage_scope)

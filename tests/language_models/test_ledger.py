@@ -1,0 +1,205 @@
+"""A ledger of a usage scope: every request is held before it is sent, and settled however it ends."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foldline._storage.open_database import open_database
+from foldline._storage.schema import Schema
+from foldline.agents import create_agent
+from foldline.exceptions import BudgetExceeded, ModelError
+from foldline.language_models import FakeListLLM, RetryPolicy, usage_scope
+from foldline.testing import Call, Fail, Finish, ScriptedChatModel
+
+USAGE = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+
+
+class Account:
+    """A ledger in memory that keeps what it was told."""
+
+    def __init__(self, tokens: int = 1_000_000) -> None:
+        self.left = tokens
+        self.open: dict[int, int] = {}
+        self.calls: list[tuple[Any, ...]] = []
+
+    def reserve(self, tokens: int, cost: float) -> int:
+        self.calls.append(("reserve",))
+        if tokens > self.left:
+            raise BudgetExceeded("too little is left", used=tokens, limit=self.left)
+        self.left -= tokens
+        self.open[len(self.calls)] = tokens
+        return len(self.calls)
+
+    def settle(self, hold: int, tokens: int | None, cost: float | None) -> None:
+        held = self.open.pop(hold)
+        self.calls.append(("settle", tokens, cost))
+        self.left += held - (held if tokens is None else tokens)
+
+
+def model(*turns: Any, **options: Any) -> ScriptedChatModel:
+    return ScriptedChatModel(script=list(turns), usage=USAGE, **options)
+
+
+def test_an_answer_is_settled_at_its_usage(call):
+    account = Account(10_000)
+    with usage_scope(ledger=account):
+        call.invoke(model("hello"), "hi")
+
+    assert account.calls == [("reserve",), ("settle", 15, None)]
+    assert (account.left, account.open) == (10_000 - 15, {})
+
+
+def test_a_stream_is_settled_at_its_usage(call):
+    account = Account(10_000)
+    with usage_scope(ledger=account):
+        call.stream(model("hello there"), "hi")
+        call.stream_v2(model("hello there"), "hi")
+
+    assert (account.left, account.open) == (10_000 - 30, {})
+
+
+def test_a_request_that_does_not_fit_is_not_sent(call):
+    asked = model("hello")
+    with usage_scope(ledger=Account(20)), pytest.raises(BudgetExceeded, match="too little is left"):
+        call.invoke(asked, "hi")
+
+    assert asked.requests == []
+
+
+def test_a_refusal_of_an_outer_ledger_releases_the_hold_of_the_inner_one(call):
+    inner, outer = Account(), Account(20)
+    with usage_scope(ledger=outer), usage_scope(ledger=inner), pytest.raises(BudgetExceeded):
+        call.invoke(model("hello"), "hi")
+
+    assert (inner.left, inner.open, outer.open) == (1_000_000, {}, {})
+
+
+def test_every_attempt_is_held_and_one_that_was_not_answered_costs_nothing(call):
+    account = Account()
+    retrying = model(
+        ModelError("busy", is_retryable=True),
+        "hello",
+        retry_on_error=RetryPolicy(1, initial=0.0, jitter=False),
+    )
+    with usage_scope(ledger=account):
+        call.invoke(retrying, "hi")
+
+    assert account.calls == [("reserve",), ("settle", 0, 0.0), ("reserve",), ("settle", 15, None)]
+
+
+def test_an_answer_that_broke_off_without_usage_counts_as_estimated(call):
+    account = Account(10_000)
+    broken = ScriptedChatModel(script=[["some words ", Fail(ModelError("gone"))]])
+    with usage_scope(ledger=account), pytest.raises(ModelError):
+        call.stream(broken, "hi")
+
+    assert account.calls[-1] == ("settle", None, None)
+    assert account.left < 10_000 - 1000
+    assert account.open == {}
+
+
+def test_a_stream_that_its_reader_left_is_settled_at_the_end_of_the_scope():
+    account = Account()
+    with usage_scope(ledger=account):
+        stream = model(["a ", "b ", "c ", Finish("stop", USAGE)]).stream("hi")
+        next(stream)
+        stream.close()
+
+    assert [each[0] for each in account.calls] == ["reserve", "settle"]
+    assert account.open == {}
+
+
+def test_the_first_answer_of_unknown_length_leaves_room_for_others(call):
+    account = Account(10_000)
+    seen: list[int] = []
+
+    def look(_: Any) -> str:
+        seen.append(account.left)
+        return "hello"
+
+    with usage_scope(ledger=account):
+        call.invoke(ScriptedChatModel(script=look), "hi")
+
+    assert seen[0] > 5000
+
+
+def test_requests_of_an_agent_and_of_text_models_are_held_too(call):
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    account = Account()
+    agent = create_agent(model([Call("add", {"a": 1, "b": 2})], "three"), [add])
+    with usage_scope(ledger=account):
+        call.invoke(agent, {"messages": "1 + 2?"})
+        call.invoke(FakeListLLM(responses=["x"]), "hi")
+
+    assert [each[0] for each in account.calls] == ["reserve", "settle"] * 3
+    assert account.open == {}
+
+
+# -- one account of several processes
+
+SCHEMA = Schema(
+    kind="account",
+    tables=("foldline_account",),
+    create="CREATE TABLE foldline_account (id {number}, tokens {big} NOT NULL, is_open INTEGER NOT NULL)",
+)
+
+
+class StoredAccount:
+    """A ledger in a file: the sum of holds and of what was settled stays within a limit."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self._database = open_database(path, SCHEMA)
+        self._limit = limit
+
+    def reserve(self, tokens: int, cost: float) -> Any:
+        def hold(connection: Any) -> Any:
+            used = connection.row("SELECT COALESCE(SUM(tokens), 0) FROM foldline_account")[0]
+            if used + tokens > self._limit:
+                raise BudgetExceeded("the account is empty", used=used + tokens, limit=self._limit)
+            statement = "INSERT INTO foldline_account (tokens, is_open) VALUES (?, 1) RETURNING id"
+            return connection.row(statement, (tokens,))[0]
+
+        return self._database.write(hold)
+
+    def settle(self, hold: Any, tokens: int | None, cost: float | None) -> None:
+        self._database.write(
+            lambda connection: connection.run(
+                "UPDATE foldline_account SET is_open = 0, tokens = COALESCE(?, tokens) WHERE id = ?",
+                (tokens, hold),
+            )
+        )
+
+    def rows(self) -> list[Any]:
+        return self._database.rows("SELECT tokens, is_open FROM foldline_account")
+
+
+def spend(path: Path, limit: int) -> int:
+    answered = 0
+    with usage_scope(ledger=StoredAccount(path, limit)):
+        for _ in range(40):
+            try:
+                model("hello", is_cyclic=True).invoke("hi", max_tokens=5)
+                answered += 1
+            except BudgetExceeded:
+                break
+    return answered
+
+
+def test_two_processes_spend_no_more_together_than_their_account_has(tmp_path):
+    path, limit = tmp_path / "account.db", 600
+    StoredAccount(path, limit)
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        answered = pool.starmap(spend, [(path, limit)] * 2)
+
+    rows = StoredAccount(path, limit).rows()
+    assert sum(tokens for tokens, _ in rows) <= limit
+    assert sum(answered) * 15 == sum(tokens for tokens, _ in rows)
+    assert [is_open for _, is_open in rows] == [0] * len(rows)
+    assert sum(answered) >= 30
