@@ -275,6 +275,8 @@ class StructuredOutputError(ModelError, OutputParserException):
     """What was wrong with it, one sentence each."""
     usage: Any = None
     """Tokens of every attempt, summed."""
+    value: Any = None
+    """The object so far, of an answer that was rejected while it streamed."""
 
 
 class ToolException(FoldlineError):

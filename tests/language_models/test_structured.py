@@ -14,7 +14,7 @@ from foldline.exceptions import (
     StructuredOutputError,
     UsageError,
 )
-from foldline.language_models import RetryPolicy
+from foldline.language_models import Partial, RetryPolicy
 from foldline.language_models.structured.output import OutputSchema, choose_method
 from foldline.messages import AIMessage
 from foldline.testing import Fail, ScriptedChatModel
@@ -391,10 +391,13 @@ def test_dataclasses_are_partial_in_a_stream_too(call):
 
     kennels = call.stream(model.with_structured_output(Kennel, method="json_schema"), "x")
 
-    assert all(type(kennel) is Kennel for kennel in kennels)
+    assert all(isinstance(kennel, Kennel) for kennel in kennels)
+    assert [isinstance(kennel, Partial) for kennel in kennels] == [True] * (len(kennels) - 1) + [
+        False
+    ]
     assert any(kennel.pets is None for kennel in kennels)
     assert any(
-        kennel.pets and type(kennel.pets[0]) is PetData and kennel.pets[0].age is None
+        kennel.pets and isinstance(kennel.pets[0], PetData) and kennel.pets[0].age is None
         for kennel in kennels
     )
     assert kennels[-1] == Kennel("A B", [PetData("R", 1), PetData("S", 2)])
