@@ -247,12 +247,6 @@ def test_two_kinds_and_a_programs_own_tables_share_a_place(place: str):
 
 # -- locks
 
-NOT_PORTED = {
-    "graph/store/postgres.py", "serve/log/sql.py", "vectorstores/postgres.py", "tracers/_postgres_database.py",
-    "batches/store/databases.py",
-}  # fmt: skip
-"""Stores that still write their numbers themselves."""
-
 
 def test_every_lock_has_a_number_of_its_own():
     assert len({lock.value for lock in LockNumber}) == len(LockNumber.__members__)
@@ -268,4 +262,4 @@ def test_only_the_registry_has_numbers_of_locks():
         if number.search(file.read_text(encoding="utf-8"))
     }
 
-    assert with_numbers - NOT_PORTED == {"_storage/schema.py"}
+    assert with_numbers == {"_storage/schema.py"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -60,7 +60,7 @@ class PostgresStatements:
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
-    ) -> Iterator[list[Row]]:
+    ) -> Generator[list[Row], None, None]:
         """Run a statement; yield its rows page by page, by a cursor of the server."""
         with self._connection.cursor(name="foldline_pages") as cursor:
             cursor.execute(_percent(statement), values)
@@ -108,7 +108,7 @@ class PostgresDatabase:
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
-    ) -> Iterator[list[Row]]:
+    ) -> Generator[list[Row], None, None]:
         """Read the rows of one query page by page, on one snapshot."""
         try:
             yield from self._server.each_page(

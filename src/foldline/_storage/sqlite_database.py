@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -78,7 +78,7 @@ class SqliteConnection:
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
-    ) -> Iterator[list[Row]]:
+    ) -> Generator[list[Row], None, None]:
         """Run a statement; yield its rows page by page."""
         cursor = self._connection.execute(statement, values)
         try:
@@ -146,7 +146,7 @@ class SqliteDatabase:
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
-    ) -> Iterator[list[Row]]:
+    ) -> Generator[list[Row], None, None]:
         """Read the rows of one query page by page, on one snapshot."""
         with self._connection() as connection:
             yield from SqliteConnection(connection).pages(statement, values, size=size)

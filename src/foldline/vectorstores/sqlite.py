@@ -20,6 +20,8 @@ from foldline._traceback import entry_point
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
+from foldline.utils.data_places import is_url, place_name
+from foldline.vectorstores._collection import Collection
 from foldline.vectorstores._embedded import EmbeddedVectorStore, Hit
 from foldline.vectorstores._rows import logger, pack, unpack
 from foldline.vectorstores.filters import Filter, predicate
@@ -82,7 +84,12 @@ class SQLiteVectorStore(EmbeddedVectorStore):
         self.embedding = embedding
         self.collection = collection
         self._name = _bytes(collection)
+        if is_url(path):
+            raise UsageError(
+                f"SQLiteVectorStore stores in a file, not in {place_name(path)}: use PostgresVectorStore"
+            )
         self._database = open_database(path, SCHEMA)
+        self._rows = Collection(self._database, collection, self._name)
         self._lock = mutex()
         self._cache = _Cache()
 
@@ -97,12 +104,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
     # -- the four operations
 
     def _dimension(self) -> int | None:
-        rows = self._database.rows(
-            "SELECT dimension FROM foldline_vector_collections WHERE name = ? "
-            "AND EXISTS (SELECT 1 FROM foldline_vectors WHERE collection = name)",
-            (self._name,),
-        )
-        return int(rows[0][0]) if rows else None
+        return self._rows.dimension()
 
     def _upsert(self, documents: Sequence[Document], vectors: Floats) -> None:
         rows = [
@@ -121,16 +123,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
         self._database.write(write)
 
     def _record_change(self, connection: Connection, dimension: int) -> None:
-        row = connection.row(
-            "SELECT dimension, EXISTS (SELECT 1 FROM foldline_vectors WHERE collection = name) "
-            "FROM foldline_vector_collections WHERE name = ?",
-            (self._name,),
-        )
-        if row and row[1] and row[0] != dimension:
-            raise UsageError(
-                f"{self._database.where}: the collection {self.collection!r} holds vectors of {row[0]} numbers, "
-                f"got one of {dimension}: use the embedding model that it was filled with"
-            )
+        self._rows.check_dimension(connection, dimension)
         connection.run(
             "INSERT INTO foldline_vector_collections (name, dimension, changes) VALUES (?, ?, 1) "
             "ON CONFLICT (name) DO UPDATE SET changes = changes + 1, dimension = excluded.dimension",
