@@ -10,12 +10,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final, Self
 
+from foldline._items.base import IndexConfig, TTLConfig
+from foldline._items.engine import FIELDS, Row, RowStore
 from foldline._storage.database import Connection
 from foldline._storage.open_database import open_database
 from foldline._storage.postgres import PostgresServer
 from foldline._storage.schema import Schema, Upgrade
-from foldline.graph.store.base import IndexConfig, TTLConfig
-from foldline.graph.store.engine import FIELDS, Row, RowStore
 
 __all__ = ["TableStore"]
 
