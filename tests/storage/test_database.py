@@ -354,8 +354,8 @@ def test_a_file_that_may_not_be_written_says_so(tmp_path: Path):
     def work(connection: Connection) -> None:
         connection.run(ADD, ("plum", 1))
 
-    with database._connection() as raw:  # as without the right; root may write everything
-        raw.execute("PRAGMA query_only = ON")
+    # As without the right; root may write everything.
+    database.read(lambda connection: connection.run("PRAGMA query_only = ON"))
     with pytest.raises(StoreError, match=r"readonly.*may be written"):
         database.write(work)
     assert names(database) == []

@@ -10,13 +10,11 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from foldline._io.locks import mutex
 from foldline._storage.database import Row
-from foldline._storage.pool import ConnectionPool
+from foldline._storage.pool import IDLE_SECONDS, ConnectionPool, Slot
 from foldline._storage.schema import (
     CREATE_VERSIONS,
     SET_VERSION,
@@ -44,43 +42,35 @@ HAS_TABLE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 
 READ_VERSION: Final = "SELECT version FROM foldline_schema WHERE kind = ?"
 
 
-class FileConnection(sqlite3.Connection):
-    """A connection that knows which file it has open."""
-
-    file: tuple[int, int] | None = None
-
-
-class SqliteConnection:
-    """Statements inside one transaction."""
+class SqliteConnection(sqlite3.Connection):
+    """Statements inside one transaction, on a connection that knows which file it has open."""
 
     dialect: Dialect = "sqlite"
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    file: tuple[int, int] | None = None
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run a statement; return all its rows."""
-        rows: list[Row] = self._connection.execute(statement, values).fetchall()
+        rows: list[Row] = self.execute(statement, values).fetchall()
         return rows
 
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
         """Run a statement; return its first row."""
-        row: Row | None = self._connection.execute(statement, values).fetchone()
+        row: Row | None = self.execute(statement, values).fetchone()
         return row
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; return how many rows it changed."""
-        return int(self._connection.execute(statement, values).rowcount)
+        return int(self.execute(statement, values).rowcount)
 
     def each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement for each of some rows of values."""
-        self._connection.executemany(statement, rows)
+        self.executemany(statement, rows)
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
     ) -> Generator[list[Row], None, None]:
         """Run a statement; yield its rows page by page."""
-        cursor = self._connection.execute(statement, values)
+        cursor = self.execute(statement, values)
         try:
             while page := cursor.fetchmany(size):
                 yield page
@@ -113,108 +103,114 @@ class SqliteDatabase:
         self._synchronous = "FULL" if is_durable else "NORMAL"
         self._cache_kib = cache_kib
         is_memory = self.where == MEMORY
-        self._path = (
-            MEMORY if is_memory else os.path.abspath(path)
-        )  # the folder may change meanwhile
-        self._pool: ConnectionPool[FileConnection] = ConnectionPool(
+        # Absolute, for the current folder may change. A database in memory has one connection, which stays: another one
+        # would be another database.
+        self._path = MEMORY if is_memory else os.path.abspath(path)
+        self._pool: ConnectionPool[SqliteConnection] = ConnectionPool(
             self.where,
             self._open,
             size=1 if is_memory else pool_size,
             patience=patience,
-            idle_seconds=float("inf") if is_memory else 60.0,
+            idle_seconds=float("inf") if is_memory else IDLE_SECONDS,
+            survives_fork=is_memory,
         )
-        self._memory = self._open() if is_memory else None
-        """The one connection of a database in memory: another one would be another database."""
-        self._memory_lock: AbstractContextManager[Any] = mutex()
-        self.read(lambda connection: connection.rows("SELECT 1"))
+        self.rows("SELECT 1")
 
     def read(self, work: Callable[[SqliteConnection], T]) -> T:
         """Do work that changes nothing, on one snapshot."""
-        with self._connection() as connection:
-            return self._within(connection, "BEGIN", work)
+        return self._within("BEGIN", work)
 
     def write(self, work: Callable[[SqliteConnection], T], *, may_repeat: bool = True) -> T:
         """Do work in one transaction: all of it or nothing."""
-        with self._connection() as connection:
-            return self._within(connection, "BEGIN IMMEDIATE", work)
+        return self._within("BEGIN IMMEDIATE", work)
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Read all rows of one query, which is a snapshot by itself."""
-        with self._connection() as connection:
-            rows: list[Row] = connection.execute(statement, values).fetchall()
-            return rows
+        slot = self._take()
+        try:
+            rows: list[Row] = slot.connection.execute(statement, values).fetchall()
+        except BaseException as error:
+            self._end(slot, error)
+            raise
+        self._pool.give_back(slot)
+        return rows
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
     ) -> Generator[list[Row], None, None]:
         """Read the rows of one query page by page, on one snapshot."""
-        with self._connection() as connection:
-            yield from SqliteConnection(connection).pages(statement, values, size=size)
+        slot = self._take()
+        try:
+            yield from slot.connection.pages(statement, values, size=size)
+        except BaseException as error:
+            self._end(slot, error)
+            raise
+        self._pool.give_back(slot)
 
     def close(self) -> None:
         """Close the idle connections; the next use opens new ones."""
-        self._pool.close()
+        if self._path != MEMORY:
+            self._pool.close()
 
-    def _within(
-        self, connection: sqlite3.Connection, begin: str, work: Callable[[SqliteConnection], T]
-    ) -> T:
-        connection.execute(begin)
+    def _within(self, begin: str, work: Callable[[SqliteConnection], T]) -> T:
+        slot = self._take()
+        connection = slot.connection
         try:
-            result = work(SqliteConnection(connection))
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:  # a full disk has rolled it back already
-                connection.execute("ROLLBACK")
+            connection.execute(begin)
+            try:
+                result = work(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:  # a full disk has rolled it back already
+                    connection.execute("ROLLBACK")
+                raise
+        except BaseException as error:
+            self._end(slot, error)
             raise
+        self._pool.give_back(slot)
         return result
 
-    @contextmanager
-    def _connection(self) -> Generator[sqlite3.Connection, None, None]:
-        """Yield a connection; errors of SQLite become `StoreError`, and other errors leave the connection usable."""
-        other_error: BaseException | None = None
-        lock = nullcontext() if self._memory is None else self._memory_lock
+    def _take(self) -> Slot[SqliteConnection]:
+        """Take a connection; raise where its file was removed or replaced: what is written to it would be lost."""
         try:
-            with lock, self._borrowed() as connection:
-                self._check_presence(connection)
-                try:
-                    yield connection
-                except sqlite3.Error:
-                    raise
-                except BaseException as error:  # noqa: BLE001  of the caller: the connection is sound
-                    other_error = error
+            slot = self._pool.take()
         except sqlite3.Error as error:
             raise self._explained(error) from error
         except UnicodeDecodeError as error:  # SQLite quotes the damaged definition of a table
             raise self._damaged("its list of tables is no text") from error
-        if isinstance(other_error, UnicodeEncodeError):
-            raise StoreError(
-                f"{self.where}: half a character (a lone surrogate) in a name or text cannot be stored"
-            ) from other_error
-        if other_error is not None:
-            raise other_error
-
-    def _check_presence(self, connection: FileConnection) -> None:
-        """Raise where the file was removed or replaced: what is written to the open one would be lost."""
-        if connection.file is not None and connection.file != _file_at(self._path):
+        file = slot.connection.file
+        if file is not None and file != _file_at(self._path):
+            self._pool.drop(slot)
             self._pool.close()
             raise StoreError(
                 f"{self.where} was removed or replaced while it was open; nothing of this operation was written. "
                 "Restore it; the next operation opens the file that is there then"
             )
+        return slot
 
-    def _borrowed(self) -> AbstractContextManager[FileConnection]:
-        return self._pool.connection() if self._memory is None else nullcontext(self._memory)
+    def _end(self, slot: Slot[SqliteConnection], error: BaseException) -> None:
+        """Give a connection back after an error, which is explained if SQLite raised it."""
+        if isinstance(error, sqlite3.Error) and self._path != MEMORY:
+            self._pool.drop(slot)
+        else:  # of the caller: the connection is sound
+            self._pool.give_back(slot)
+        if isinstance(error, sqlite3.Error):
+            raise self._explained(error) from error
+        if isinstance(error, UnicodeEncodeError):
+            raise StoreError(
+                f"{self.where}: half a character (a lone surrogate) in a name or text cannot be stored"
+            ) from error
 
     # -- opening
 
-    def _open(self) -> FileConnection:
+    def _open(self) -> SqliteConnection:
         create_privately(self._path)
         connection = sqlite3.connect(
             self._path,
             timeout=self._patience,
             isolation_level=None,
             check_same_thread=False,
-            factory=FileConnection,
+            factory=SqliteConnection,
         )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -255,7 +251,7 @@ class SqliteDatabase:
         rows = connection.execute(READ_VERSION, (self._schema.kind,)).fetchall()
         return read_version(rows, self.where, self._schema.kind)
 
-    def _check(self, connection: FileConnection) -> None:
+    def _check(self, connection: SqliteConnection) -> None:
         """Check the tables once per process: through a damaged index rows would be missing without an error."""
         key = (connection.file, self._schema.kind)
         if key in _CHECKED or os.path.getsize(self._path) > CHECKED_BYTES:
