@@ -47,6 +47,7 @@ WRITE: Final = (
     "ttl = excluded.ttl"
 )
 DELETE: Final = "DELETE FROM foldline_items WHERE namespace = ? AND key = ?"
+DELETE_EXPIRED: Final = "DELETE FROM foldline_items WHERE until <= ?"
 RENEW: Final = "UPDATE foldline_items SET until = ? WHERE namespace = ? AND key = ? AND until = ?"
 UNDER: Final = f"SELECT {FIELDS} FROM foldline_items WHERE namespace >= ? AND namespace < ?"
 NAMESPACES: Final = "SELECT DISTINCT namespace FROM foldline_items WHERE until IS NULL OR until > ?"
@@ -105,8 +106,7 @@ class TableStore(RowStore):
         self._database.write(lambda connection: connection.each(RENEW, rows))
 
     def _sweep(self, now: str) -> int:
-        statement = "DELETE FROM foldline_items WHERE until <= ?"
-        return self._database.write(lambda connection: connection.run(statement, (now,)))
+        return self._database.write(lambda connection: connection.run(DELETE_EXPIRED, (now,)))
 
     def _under(self, prefix: str) -> Iterable[Row]:
         rows = self._database.rows(UNDER, (prefix, prefix + LAST_CHARACTER))

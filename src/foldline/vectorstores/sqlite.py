@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from foldline._io import mutex
 from foldline._storage.database import Connection, Row
@@ -56,6 +56,8 @@ SCHEMA = Schema(
         ),
     ),
 )
+READ_BY_ID: Final = "SELECT document FROM foldline_vectors WHERE collection = ? AND id = ?"
+READ_BY_PLACE: Final = "SELECT id, document FROM foldline_vectors WHERE place = ?"
 BATCH = 4096
 """Rows read at once when the matrix is filled."""
 
@@ -145,8 +147,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
 
     def _get(self, ids: Sequence[str]) -> list[Document]:
         def read(connection: Connection) -> list[Row | None]:
-            statement = "SELECT document FROM foldline_vectors WHERE collection = ? AND id = ?"
-            return [connection.row(statement, (self._name, _bytes(id_))) for id_ in ids]
+            return [connection.row(READ_BY_ID, (self._name, _bytes(id_))) for id_ in ids]
 
         rows = zip(ids, self._database.read(read), strict=True)
         documents = [unpack(row[0], id_, self._database.where) for id_, row in rows if row]
@@ -178,8 +179,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
 
     def _documents(self, places: list[int]) -> dict[int, Document]:
         def read(connection: Connection) -> list[Row | None]:
-            statement = "SELECT id, document FROM foldline_vectors WHERE place = ?"
-            return [connection.row(statement, (place,)) for place in places]
+            return [connection.row(READ_BY_PLACE, (place,)) for place in places]
 
         documents: dict[int, Document] = {}
         for place, row in zip(places, self._database.read(read), strict=True):
