@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from functools import lru_cache
+from itertools import count
 from typing import Any, Final, TypeVar
 
+from foldline._io.deadline import seconds_left
 from foldline._storage.database import Row
 from foldline._storage.postgres import PostgresConnection, PostgresServer
 from foldline._storage.schema import (
@@ -27,6 +29,7 @@ HAS_TABLE: Final = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() 
 """Not `to_regclass`, which does not see at once what another session has made."""
 NOT_THERE: Final = ("42P01", "42703")
 """The codes of PostgreSQL for a table and a column that are not there."""
+CURSOR_NUMBERS: Final = count(1)
 READ_VERSION: Final = "SELECT version FROM foldline_schema WHERE kind = ?"
 
 
@@ -37,6 +40,7 @@ class PostgresStatements:
 
     def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
+        self._page_cursors: list[Any] = []
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run a statement; return all its rows."""
@@ -62,10 +66,17 @@ class PostgresStatements:
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
     ) -> Generator[list[Row], None, None]:
         """Run a statement; yield its rows page by page, by a cursor of the server."""
-        with self._connection.cursor(name="foldline_pages") as cursor:
+        cursor = self._connection.cursor(name=f"foldline_pages_{next(CURSOR_NUMBERS)}")
+        self._page_cursors.append(cursor)
+        with cursor:
             cursor.execute(_percent(statement), values)
             while page := cursor.fetchmany(size):
                 yield page
+
+    def close_pages(self) -> None:
+        """End the pages that were not read to the end: to close them later would disturb another transaction."""
+        while self._page_cursors:
+            self._page_cursors.pop().close()
 
     def lock(self, number: LockNumber, name: str) -> None:
         """Lock a name until the transaction ends."""
@@ -92,15 +103,21 @@ class PostgresDatabase:
 
         def run(connection: PostgresConnection) -> T:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            return work(PostgresStatements(connection))
+            return _do(work, connection)
 
         return self._run(run)
 
     def write(self, work: Callable[[PostgresStatements], T], *, may_repeat: bool = True) -> T:
         """Do work in one transaction: all of it or nothing."""
-        return self._run(
-            lambda connection: work(PostgresStatements(connection)), may_repeat=may_repeat
-        )
+
+        def run(connection: PostgresConnection) -> T:
+            left = seconds_left()
+            if left is not None:  # the wait for locks of other writers ends with the call
+                time = f"{max(1, int(left * 1000))}ms"
+                connection.execute("SELECT set_config('lock_timeout', %s, true)", (time,))
+            return _do(work, connection)
+
+        return self._run(run, may_repeat=may_repeat)
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Read all rows of one query, which is a snapshot by itself."""
@@ -167,6 +184,14 @@ class PostgresDatabase:
             for statement in statements_of(script, "postgres"):
                 statements.run(statement)
         statements.run(SET_VERSION, (schema.kind, schema.version))
+
+
+def _do(work: Callable[[PostgresStatements], T], connection: PostgresConnection) -> T:
+    statements = PostgresStatements(connection)
+    try:
+        return work(statements)
+    finally:
+        statements.close_pages()
 
 
 @lru_cache(maxsize=1024)

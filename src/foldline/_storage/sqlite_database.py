@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from foldline._io.deadline import seconds_left
 from foldline._storage.database import Row
 from foldline._storage.pool import IDLE_SECONDS, ConnectionPool, Slot
 from foldline._storage.schema import (
@@ -46,7 +48,12 @@ class SqliteConnection(sqlite3.Connection):
     """Statements inside one transaction, on a connection that knows which file it has open."""
 
     dialect: Dialect = "sqlite"
-    file: tuple[int, int] | None = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.file: tuple[int, int] | None = None
+        self.page_cursors: list[sqlite3.Cursor] = []
+        """Those of pages that were not read to the end."""
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run a statement; return all its rows."""
@@ -71,11 +78,19 @@ class SqliteConnection(sqlite3.Connection):
     ) -> Generator[list[Row], None, None]:
         """Run a statement; yield its rows page by page."""
         cursor = self.execute(statement, values)
+        self.page_cursors.append(cursor)
         try:
             while page := cursor.fetchmany(size):
                 yield page
         finally:
             cursor.close()
+            with suppress(ValueError):  # the transaction has ended before
+                self.page_cursors.remove(cursor)
+
+    def close_pages(self) -> None:
+        """End the pages that were not read to the end: an open cursor would keep the snapshot of this transaction."""
+        while self.page_cursors:
+            self.page_cursors.pop().close()
 
     def lock(self, number: LockNumber, name: str) -> None:
         """Do nothing: SQLite has one writer at a time."""
@@ -156,11 +171,14 @@ class SqliteDatabase:
         slot = self._take()
         connection = slot.connection
         try:
-            connection.execute(begin)
+            self._begin(connection, begin)
             try:
                 result = work(connection)
+                if connection.page_cursors:
+                    connection.close_pages()
                 connection.execute("COMMIT")
             except BaseException:
+                connection.close_pages()
                 if connection.in_transaction:  # a full disk has rolled it back already
                     connection.execute("ROLLBACK")
                 raise
@@ -169,6 +187,18 @@ class SqliteDatabase:
             raise
         self._pool.give_back(slot)
         return result
+
+    def _begin(self, connection: SqliteConnection, begin: str) -> None:
+        """Begin a transaction; wait for another writer no longer than the deadline of the call."""
+        left = seconds_left()
+        if left is None or left >= self._patience:
+            connection.execute(begin)
+            return
+        connection.execute(f"PRAGMA busy_timeout = {int(left * 1000)}")
+        try:
+            connection.execute(begin)
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000)}")
 
     def _take(self) -> Slot[SqliteConnection]:
         """Take a connection; raise where its file was removed or replaced: what is written to it would be lost."""
@@ -275,7 +305,10 @@ class SqliteDatabase:
         if "no such table" in text or "no such column" in text:
             return self._changed_by_another(text)
         if "locked" in text or "busy" in text:
-            advice = f"another process held it for more than {self._patience:g} s: try again"
+            time = "until the time limit of the call"
+            if seconds_left() != 0:
+                time = f"for more than {self._patience:g} s"
+            advice = f"another process held it {time}: try again"
         elif "full" in text:
             advice = "the disk is full: free some space"
         elif "readonly" in text or "unable to open" in text:
