@@ -161,14 +161,14 @@ def test_what_is_deleted_is_gone_from_the_file_and_the_index(place: TracePlace):
     assert store.count(TraceFilters(text="xylophone")) == 0
     assert store.count(TraceFilters(text="piano")) == 1
     assert len(store.by_tag("t")) == 4
-    assert store._all("SELECT count(*) FROM tags") == [(7,)]
+    assert store._all("SELECT count(*) FROM foldline_run_tags") == [(7,)]
     store._database.shrink()
     if not is_url(place):
         folder = Path(place).parent
         assert all(b"xylophone" not in file.read_bytes() for file in folder.iterdir())
-        store._all("INSERT INTO words (words) VALUES ('integrity-check')")
+        store._all("INSERT INTO foldline_run_words (foldline_run_words) VALUES ('integrity-check')")
     else:
-        assert store._all("SELECT count(*) FROM words") == [(4,)]
+        assert store._all("SELECT count(*) FROM foldline_run_words") == [(4,)]
     with pytest.raises(UsageError, match="takes one of"):
         store.delete()
 

@@ -141,7 +141,7 @@ def test_a_run_knows_its_model_tokens_cost_session_and_first_words(path: Path):
     assert (trace.question, trace.answer) == ("Why?", "Because.")
     assert (trace.runs, trace.calls, trace.failed_runs) == (4, 1, 0)
     with sqlite3.connect(path) as connection:
-        [(usage,)] = connection.execute("SELECT usage FROM runs WHERE usage IS NOT NULL")
+        [(usage,)] = connection.execute("SELECT usage FROM foldline_runs WHERE usage IS NOT NULL")
     connection.close()
     assert json.loads(usage) == USAGE
 

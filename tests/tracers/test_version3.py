@@ -442,7 +442,7 @@ def test_counts_and_lists_do_not_stop_at_many_runs(path: Path):
     TraceStore(path).count()
     connection = sqlite3.connect(path)
     connection.executemany(
-        "INSERT INTO runs (id, trace_id, parent_run_id, name, run_type, start_time, user_id, extra, inputs) "
+        "INSERT INTO foldline_runs (id, trace_id, parent_run_id, name, run_type, start_time, user_id, extra, inputs) "
         "VALUES (?, ?, ?, 'n', 'chain', ?, 'ada', '{}', '{}')",
         (
             (f"{trace}-{run}", f"{trace}-0", None if run == 0 else f"{trace}-0", float(trace))

@@ -25,7 +25,7 @@ from foldline._storage.schema import (
     Schema,
     newer_version,
     read_version,
-    statements_of,
+    run_script,
 )
 from foldline._storage.sqlite import MEMORY, create_privately
 from foldline.exceptions import StoreError
@@ -48,6 +48,8 @@ class FileConnection(sqlite3.Connection):
     """A connection that knows which file it has open."""
 
     file: tuple[int, int] | None = None
+    is_snapshot: bool = False
+    """Whether it does not see what others write: the file is in a folder where nothing may be written."""
 
 
 class SqliteConnection:
@@ -106,12 +108,16 @@ class SqliteDatabase:
         cache_kib: int | None = None,
         patience: float = PATIENCE,
         pool_size: int = POOL_SIZE,
+        follows_file: bool = False,
     ) -> None:
         self.where = str(path)
         self._schema = schema
         self._patience = patience
         self._synchronous = "FULL" if is_durable else "NORMAL"
         self._cache_kib = cache_kib
+        self._follows_file = follows_file
+        self._file: tuple[int, int] | None = None
+        """The file that was opened last."""
         is_memory = self.where == MEMORY
         self._path = (
             MEMORY if is_memory else os.path.abspath(path)
@@ -151,6 +157,12 @@ class SqliteDatabase:
         with self._connection() as connection:
             yield from SqliteConnection(connection).pages(statement, values, size=size)
 
+    def maintain(self, *statements: str) -> None:
+        """Run statements that cannot be in a transaction."""
+        with self._connection() as connection:
+            for statement in statements:
+                connection.execute(statement).fetchall()
+
     def close(self) -> None:
         """Close the idle connections; the next use opens new ones."""
         self._pool.close()
@@ -173,9 +185,13 @@ class SqliteDatabase:
         """Yield a connection; errors of SQLite become `StoreError`, and other errors leave the connection usable."""
         other_error: BaseException | None = None
         lock = nullcontext() if self._memory is None else self._memory_lock
+        if self._follows_file and self._file != _file_at(self._path):
+            self._pool.close()
+        is_snapshot = False
         try:
             with lock, self._borrowed() as connection:
                 self._check_presence(connection)
+                is_snapshot = connection.is_snapshot
                 try:
                     yield connection
                 except sqlite3.Error:
@@ -186,6 +202,8 @@ class SqliteDatabase:
             raise self._explained(error) from error
         except UnicodeDecodeError as error:  # SQLite quotes the damaged definition of a table
             raise self._damaged("its list of tables is no text") from error
+        if is_snapshot:
+            self._pool.close()
         if isinstance(other_error, UnicodeEncodeError):
             raise StoreError(
                 f"{self.where}: half a character (a lone surrogate) in a name or text cannot be stored"
@@ -209,27 +227,45 @@ class SqliteDatabase:
 
     def _open(self) -> FileConnection:
         create_privately(self._path)
-        connection = sqlite3.connect(
-            self._path,
-            timeout=self._patience,
-            isolation_level=None,
-            check_same_thread=False,
-            factory=FileConnection,
-        )
+        connection = self._connect()
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
             if self._cache_kib is not None:
                 connection.execute(f"PRAGMA cache_size = -{self._cache_kib}")
             self._upgrade(connection)
             if self._path != MEMORY:
-                connection.file = _file_at(self._path)
+                self._file = connection.file = _file_at(self._path)
                 self._check(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _connect(self) -> FileConnection:
+        connection = self._connect_to(self._path)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.Error:
+            connection.close()
+            if self._path == MEMORY or _may_write(os.path.dirname(self._path)):
+                raise
+        else:
+            return connection
+        # SQLite cannot make the file by which readers and writers agree: the file is read as it is now.
+        snapshot = self._connect_to(f"{Path(self._path).as_uri()}?immutable=1")
+        snapshot.is_snapshot = True
+        return snapshot
+
+    def _connect_to(self, path: str) -> FileConnection:
+        return sqlite3.connect(
+            path,
+            timeout=self._patience,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=FileConnection,
+            uri=path != self._path,
+        )
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
         schema = self._schema
@@ -240,12 +276,11 @@ class SqliteDatabase:
         if version > schema.version:
             raise newer_version(self.where, schema, version)
         connection.execute(CREATE_VERSIONS)
-        scripts = [schema.create]
+        scripts = [schema.create, schema.create_own.sqlite]
         if version:
             scripts = [upgrade.sqlite for upgrade in schema.upgrades[version - 1 :]]
         for script in scripts:
-            for statement in statements_of(script, "sqlite"):
-                connection.execute(statement)
+            run_script(SqliteConnection(connection), script)
         connection.execute(SET_VERSION, (schema.kind, schema.version))
         connection.execute("COMMIT")
 
@@ -306,6 +341,10 @@ class SqliteDatabase:
         return StoreError(
             f"{self.where}: {text}: tables of foldline were removed or changed; restore the file or use another one"
         )
+
+
+def _may_write(folder: str) -> bool:
+    return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _file_at(path: str) -> tuple[int, int] | None:
