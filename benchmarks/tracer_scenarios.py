@@ -126,7 +126,8 @@ def _bare_rows() -> Callable[[], None]:
     ).fetchall()
     tags = dict(file.execute("SELECT run_id, tag FROM foldline_run_tags"))
     words = [text for _, text in index._read_texts(statements(file), [1, 2, 3, 4])]
-    insert = f"INSERT INTO foldline_runs ({', '.join(columns.COLUMNS)}) VALUES ({', '.join('?' * len(columns.COLUMNS))})"
+    names, marks = ", ".join(columns.COLUMNS), ", ".join("?" * len(columns.COLUMNS))
+    insert = f"INSERT INTO foldline_runs ({names}) VALUES ({marks})"
 
     def write() -> None:
         (reached,) = file.execute("SELECT max(seq) FROM foldline_runs").fetchone()

@@ -320,7 +320,7 @@ def test_what_is_no_trace_file_is_refused(tmp_path: Path):
     with pytest.raises(StoreError, match=r"notes.txt: file is not a database"):
         SQLiteTracer(text)
     with pytest.raises(
-        StoreError, match="unable to open database file .*check that the folder exists"
+        StoreError, match=r"unable to open database file .*check that the folder exists"
     ):
         SQLiteTracer(tmp_path / "no" / "such" / "folder.db")
 

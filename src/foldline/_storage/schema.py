@@ -61,9 +61,9 @@ WORDS: Final[Mapping[Dialect, Mapping[str, str]]] = {
         "strict_keyed": "",
     },
 }
-"""What a word in braces means: an automatic number as the key, or one that costs less and may come again once the last row
-was deleted, or a given one, a 64-bit number, texts compared by code points, and the options of a table that only
-SQLite has."""
+"""What a word in braces means: an automatic number as the key, or one that costs less but may come again after the
+newest row was deleted; a given number as the key; a 64-bit number; texts compared by code points; and the options of a
+table that only SQLite has."""
 
 CREATE_VERSIONS: Final = (
     "CREATE TABLE IF NOT EXISTS foldline_schema (kind TEXT PRIMARY KEY, version INTEGER NOT NULL)"
