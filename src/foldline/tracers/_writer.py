@@ -417,16 +417,15 @@ class TraceWriter:
 
     def _make_rows(self, changes: _Changes) -> _Rows:
         writer = RowWriter(self._redactor, self._hook, self._options.revision)
-        complete_rows = [
-            row for record in changes.complete_records if (row := writer.row(record)) is not None
-        ]
+        complete_rows: list[Row] = []
+        tags: list[tuple[str, str]] = []
+        for record in changes.complete_records:
+            row = writer.row(record)
+            if row is not None:
+                complete_rows.append(row)
+                if record.tags:
+                    tags += writer.tag_rows(record, row)
         ends = [row for record in changes.ended if (row := writer.end_row(record)) is not None]
-        tags = [
-            row
-            for record in changes.complete_records
-            if record.tags and not record.is_refused
-            for row in writer.tag_rows(record)
-        ]
         return _Rows(complete_rows, ends, tags, list(writer.forms.items()))
 
     def _forget_loss(self, written: tuple[float, int]) -> None:

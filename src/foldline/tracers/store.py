@@ -6,6 +6,7 @@ Reading does not disturb who writes. What returns runs or lists of traces has an
 from __future__ import annotations
 
 import json
+import logging
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from foldline.exceptions import StoreError, UsageError
 from foldline.tracers._columns import COLUMNS
 from foldline.tracers._database import TraceDatabase, marks, read_value
 from foldline.tracers._index import index_words, turn_back, unindex
-from foldline.tracers._rows import StoredRun, runs_of
+from foldline.tracers._rows import StoredRun, read_tags, runs_of
 from foldline.tracers._statistics import read_figures
 from foldline.tracers._summary import TraceFilters, TraceSummary, summarize
 from foldline.utils.data_places import is_url
@@ -34,6 +35,7 @@ __all__ = ["StoredRun", "TraceFilters", "TraceStore", "TraceSummary"]
 publish(__name__, TraceFilters, TraceSummary)
 
 T = TypeVar("T")
+logger = logging.getLogger("foldline.tracers")
 SELECT = (
     f"SELECT {', '.join(f'runs.{name}' for name in COLUMNS)}, forms.body "
     "FROM foldline_runs AS runs LEFT JOIN foldline_run_forms AS forms ON forms.id = runs.form"
@@ -310,16 +312,50 @@ class TraceStore:
             if value is not None
         )
         rows = self._all(
-            "SELECT thread_id, session_id, extra, config FROM foldline_runs WHERE trace_id IN "
+            "SELECT thread_id, session_id, extra, config, id FROM foldline_runs WHERE trace_id IN "
             f"(SELECT trace_id FROM foldline_runs WHERE {column} = ?)",
             (str(value),),
         )
         return TraceNames(
             threads={row[0] for row in rows} - {None},
             sessions={row[1] for row in rows} - {None},
-            served_runs={run for row in rows if (run := _served_run(row[2])) is not None},
-            checkpoints={name for row in rows for name in _checkpoint_threads(row)},
+            served_runs={run for row in rows if (run := self._served_run(row)) is not None},
+            checkpoints={name for row in rows for name in self._checkpoint_threads(row)},
         )
+
+    def _served_run(self, row: Sequence[Any]) -> str | None:
+        """Return the id of the server's run that a run belongs to."""
+        if "serve_run_id" not in row[2]:
+            return None
+        run = self._metadata(row).get("serve_run_id")
+        return None if run is None else str(run)
+
+    def _checkpoint_threads(self, row: Sequence[Any]) -> set[str]:
+        """Return the threads of a run in checkpointers; a trace of an older version has the key and not the config."""
+        thread, _, extra, config, _ = row
+        names = {self._load(config, row).get("thread_id")} if config else set()
+        if thread is not None and "serve_key" in extra:
+            names.add(f"{self._metadata(row).get('serve_key')}:{thread}")
+        return {str(name) for name in names if name is not None}
+
+    def _metadata(self, row: Sequence[Any]) -> dict[str, Any]:
+        metadata = self._load(row[2], row).get("metadata")
+        return metadata if isinstance(metadata, dict) else {}
+
+    def _load(self, text: str, row: Sequence[Any]) -> dict[str, Any]:
+        """Read JSON of a run; what is damaged is reported, so that it does not keep the others from being forgotten."""
+        try:
+            loaded = json.loads(text)
+        except (ValueError, RecursionError):
+            loaded = None
+        if isinstance(loaded, dict):
+            return loaded
+        logger.warning(
+            "%s: the run %.40s is damaged: names under which other stores know it may be missing",
+            self.name,
+            row[4],
+        )
+        return {}
 
     def delete(
         self,
@@ -395,12 +431,7 @@ class TraceStore:
         unindex(self._database.index, connection, seqs)
         among = f"seq IN ({marks(seqs)})"
         tags = f"SELECT tags, id FROM foldline_runs WHERE tags IS NOT NULL AND {among}"
-        pairs = [
-            (tag, run_id)
-            for text, run_id in connection.rows(tags, seqs)
-            for tag in json.loads(text)
-        ]
-        connection.each("DELETE FROM foldline_run_tags WHERE tag = ? AND run_id = ?", pairs)
+        _delete_tags(connection, connection.rows(tags, seqs))
         runs = f"SELECT id FROM foldline_runs WHERE {among}"
         connection.run(f"DELETE FROM foldline_run_scores WHERE run_id IN ({runs})", seqs)
         connection.run(f"DELETE FROM foldline_runs WHERE {among}", seqs)
@@ -468,20 +499,15 @@ def _delete_losses(oldest: float, connection: Connection) -> None:
     connection.run("DELETE FROM foldline_run_losses WHERE end_time < ?", (oldest,))
 
 
-def _served_run(extra: str) -> str | None:
-    """Return the id of the server's run that a run belongs to."""
-    if "serve_run_id" not in extra:
-        return None
-    metadata = json.loads(extra).get("metadata") or {}
-    run = metadata.get("serve_run_id")
-    return None if run is None else str(run)
-
-
-def _checkpoint_threads(row: Sequence[Any]) -> set[str]:
-    """Return the threads of a run in checkpointers; a trace of an older version has the key and not the config."""
-    thread, _, extra, config = row
-    names = {json.loads(config).get("thread_id")} if config else set()
-    if thread is not None and "serve_key" in extra:
-        metadata = json.loads(extra).get("metadata") or {}
-        names.add(f"{metadata.get('serve_key')}:{thread}")
-    return {str(name) for name in names if name is not None}
+def _delete_tags(connection: Connection, runs: list[tuple[Any, ...]]) -> None:
+    """Delete the tags of runs, by the key of their table; those of a run whose own list is damaged by its id."""
+    pairs: list[tuple[str, str]] = []
+    damaged: list[tuple[str]] = []
+    for text, run_id in runs:
+        tags = read_tags(text)
+        if tags is None:
+            damaged.append((run_id,))
+        else:
+            pairs += [(tag, run_id) for tag in tags]
+    connection.each("DELETE FROM foldline_run_tags WHERE tag = ? AND run_id = ?", pairs)
+    connection.each("DELETE FROM foldline_run_tags WHERE run_id = ?", damaged)
