@@ -16,8 +16,11 @@ from foldline._storage.database import Connection, Database
 from foldline._storage.open_database import open_database
 from foldline._storage.sqlite_database import SqliteDatabase
 from foldline.exceptions import StoreError
+from tests.read_only import reading_only
 from tests.servers.databases import Server
 from tests.storage.conftest import FRUIT
+
+__all__ = ["open_folder"]
 
 ADD = "INSERT INTO foldline_fruit (name, weight) VALUES (?, ?)"
 NAMES = "SELECT name FROM foldline_fruit ORDER BY place"
@@ -364,3 +367,68 @@ def test_a_file_that_may_not_be_written_says_so(tmp_path: Path):
 def test_a_file_is_for_its_owner_alone(tmp_path: Path):
     SqliteDatabase(tmp_path / "fruit.db", FRUIT)
     assert (tmp_path / "fruit.db").stat().st_mode & 0o077 == 0
+
+
+# -- files that others replace, or that may only be read
+
+
+def test_a_file_that_is_followed_is_opened_anew_where_it_was_replaced_or_removed(tmp_path: Path):
+    path, other = tmp_path / "fruit.db", tmp_path / "other.db"
+    database = open_database(path, FRUIT, follows_file=True)
+    add(database, "plum")
+    add(open_database(other, FRUIT), "fig")
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for file in tmp_path.glob("fruit.db*"):
+        file.unlink()
+    other.rename(path)
+    found = names(database)
+
+    for file in tmp_path.glob("fruit.db*"):
+        file.unlink()
+    add(database, "pear")
+
+    assert found == ["fig"]
+    assert names(database) == ["pear"]
+
+
+def test_a_file_in_a_folder_that_may_only_be_read_is_read_as_it_is_now(open_folder: Path):
+    path = open_folder / "fruit.db"
+    writer = SqliteDatabase(path, FRUIT)
+    add(writer, "plum")
+    writer.close()
+
+    with reading_only(open_folder):
+        reader = SqliteDatabase(path, FRUIT)
+        assert names(reader) == ["plum"]
+        with pytest.raises(StoreError, match=r"readonly.*may be written"):
+            add(reader, "pear")
+    path.chmod(0o600)
+    add(writer, "fig")
+
+    assert sorted(names(reader)) == ["fig", "plum"]
+    add(reader, "pear")
+    assert sorted(names(writer)) == ["fig", "pear", "plum"]
+
+
+def test_a_database_waits_for_other_writers_as_long_as_it_is_given(tmp_path: Path):
+    path = tmp_path / "fruit.db"
+    database = open_database(path, FRUIT, patience=0.01)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match=r"another process held it for more than 0\.01 s"):
+            add(database, "plum")
+
+    add(database, "plum")
+    assert names(database) == ["plum"]
+
+
+def test_statements_that_cannot_be_in_a_transaction_are_maintenance(database: Database):
+    add(database, "plum")
+
+    database.maintain("VACUUM", "ANALYZE foldline_fruit")
+
+    assert names(database) == ["plum"]
+    with pytest.raises(StoreError, match="foldline_nothing"):
+        database.maintain("ANALYZE foldline_nothing")
+    assert names(database) == ["plum"]

@@ -55,23 +55,23 @@ class TraceDatabase:
             return Path(self.place).exists()
         if self._database is not None:
             return True
-        server = self._connect()
+        server = self._server()
         try:
             return has_tables(server, SCHEMA)
         finally:
             server.close()
 
-    def open(self) -> Database:
+    def connect(self) -> Database:
         """Return the open database; at first its tables are created or brought to the newest version."""
         with self._lock:
             if self._database is None:
-                place = self._connect() if self.is_shared else self.place
+                place = self._server() if self.is_shared else self.place
                 self._database = open_database(
                     place, SCHEMA, is_durable=False, patience=PATIENCE, follows_file=True
                 )
             return self._database
 
-    def _connect(self) -> PostgresServer:
+    def _server(self) -> PostgresServer:
         try:
             return PostgresServer(str(self.place))
         except StoreError as error:
@@ -79,11 +79,11 @@ class TraceDatabase:
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Read all rows of one query."""
-        return self.open().rows(statement, _clean(values) if self.is_shared else values)
+        return self.connect().rows(statement, _clean(values) if self.is_shared else values)
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Do work that changes nothing, on one snapshot."""
-        return self.open().read(self._cleaned(work))
+        return self.connect().read(self._cleaned(work))
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do work in one transaction, while no other program writes; it may be done twice where a connection breaks.
@@ -96,7 +96,7 @@ class TraceDatabase:
             connection.lock(LockNumber.TRACES, "")
             return run(connection)
 
-        return self.open().write(locked)
+        return self.connect().write(locked)
 
     def _cleaned(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
         return (lambda connection: work(_Cleaner(connection))) if self.is_shared else work
@@ -109,9 +109,9 @@ class TraceDatabase:
         """Return free pages to the disk; in PostgreSQL the space of what was deleted is used again."""
         if self.is_shared:
             tables = (*SCHEMA.tables, "foldline_run_words")
-            self.open().maintain(*(f"VACUUM {table}" for table in tables))
+            self.connect().maintain(*(f"VACUUM {table}" for table in tables))
         else:
-            self.open().maintain("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+            self.connect().maintain("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         """Close idle connections; the next use opens new ones."""

@@ -110,7 +110,7 @@ class TraceWriter:
         self._is_closed = False
         self._begin()
         # A database that cannot be used is refused here, not in the middle of a run.
-        self._database.open()
+        self._database.connect()
         self._database.release()
 
     def _begin(self) -> None:
