@@ -150,7 +150,6 @@ SINKS = {
         "tracers/_statistics.py": "columns of ours, as many marks as values; values are bound",
         "tracers/_index.py": "as many marks as values; words of a search are quoted and bound",
         "tracers/_database.py": "passes on what the store and the writer wrote out; values are bound",
-        "tracers/_schema.py": "the statements of our own schema",
         "tracers/_summary.py": "columns and conditions of ours; values are bound",
         "tracers/store.py": "one SELECT and a WHERE, both written out in this file; values are bound",
         "vectorstores/postgres.py": "operators and numbers of ours; keys and values of filters are bound",

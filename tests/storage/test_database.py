@@ -16,7 +16,7 @@ from foldline._storage.database import Connection, Database
 from foldline._storage.open_database import open_database
 from foldline._storage.sqlite_database import SqliteDatabase
 from foldline.exceptions import StoreError
-from tests.read_only import reading_only
+from tests.read_only import open_folder, reading_only
 from tests.servers.databases import Server
 from tests.storage.conftest import FRUIT
 

@@ -186,7 +186,7 @@ def shout(connection: Connection) -> None:
 
 def test_an_upgrade_may_be_a_function_and_is_undone_where_it_fails(place: str):
     def fail(connection: Connection) -> None:
-        shout(connection)
+        connection.run("DROP TABLE foldline_fruit")
         raise RuntimeError("no")
 
     def schema(*steps: Upgrade) -> Schema:
@@ -207,9 +207,9 @@ def test_what_one_database_has_is_created_in_it_alone(place: str):
     own = Upgrade("CREATE TABLE only_sqlite (a TEXT)", "CREATE TABLE only_postgres (a TEXT)")
     open_database(place, Schema("fruit", ("fruit",), OLD.create, create_own=own))
 
-    names = {str(row[0]) for row in structure(place)}
-    assert ("only_postgres" in names) == is_url(place)
-    assert ("only_sqlite" in names) == (not is_url(place))
+    tables = str(structure(place))
+    assert ("only_postgres" in tables) == is_url(place)
+    assert ("only_sqlite" in tables) == (not is_url(place))
 
 
 def test_tables_that_an_older_version_made_elsewhere_are_found(postgres_url: str):

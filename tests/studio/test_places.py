@@ -14,7 +14,7 @@ import pytest
 from foldline.exceptions import StoreError
 from foldline.tracers import TraceStore
 from foldline.tracers.store import TraceFilters
-from tests.read_only import reading_only
+from tests.read_only import open_folder, reading_only
 from tests.servers.databases import postgres_server, postgres_url
 from tests.studio.test_page import until
 from tests.tracers.test_schema import restore
