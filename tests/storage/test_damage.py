@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sqlite3
@@ -20,9 +21,12 @@ from foldline.checkpoint.base import Entry
 from foldline.checkpoint.sqlite import SqliteSaver
 from foldline.exceptions import StoreError
 from foldline.messages import HumanMessage
+from foldline.runnables import RunnableConfig, RunnableLambda
+from foldline.tracers import SQLiteTracer, TraceFilters, TraceStore
 
 DAMAGES = int(os.environ.get("FOLDLINE_TEST_DAMAGES", "12"))
 SESSIONS, COUNT = ("ada", "bob", "cy"), 60
+ECHO = RunnableLambda(lambda x: x, name="echo")
 
 
 def write_messages(path: Path) -> None:
@@ -57,7 +61,43 @@ def lost_entries(path: Path) -> int:
     return sum(COUNT - len(saver.read(thread, "")) for thread in SESSIONS)
 
 
-KINDS = {"history": (write_messages, lost_messages), "checkpoints": (write_threads, lost_entries)}
+def write_runs(path: Path) -> None:
+    with SQLiteTracer(path) as tracer:
+        for number in range(COUNT):
+            for thread in SESSIONS:
+                config: RunnableConfig = {"callbacks": [tracer], "metadata": {"thread_id": thread}}
+                ECHO.invoke(number, config)
+
+
+def lost_runs(path: Path) -> int:
+    """Return how many runs are missing without a report."""
+    reports = Reports()
+    logging.getLogger("foldline.tracers").addHandler(reports)
+    try:
+        store, lost = TraceStore(path), 0
+        for thread in SESSIONS:
+            reports.count = 0
+            lost += COUNT - store.count(TraceFilters(thread_id=thread))
+        reports.count = 0
+        return lost + COUNT * len(SESSIONS) - len(store.recent(1000)) - reports.count
+    finally:
+        logging.getLogger("foldline.tracers").removeHandler(reports)
+
+
+class Reports(logging.Handler):
+    """Counts runs that are reported as damaged."""
+
+    count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += "is damaged and was left out" in record.getMessage()
+
+
+KINDS = {
+    "history": (write_messages, lost_messages),
+    "checkpoints": (write_threads, lost_entries),
+    "traces": (write_runs, lost_runs),
+}
 
 
 def make(folder: Path, write: Callable[[Path], None]) -> bytes:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
-import time
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
@@ -17,14 +13,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from foldline._io.deadline import call_deadline
 from foldline._storage.database import Connection, Database
 from foldline._storage.open_database import open_database
-from foldline._storage.schema import LockNumber
 from foldline._storage.sqlite_database import SqliteDatabase
 from foldline.exceptions import StoreError
+from tests.read_only import open_folder, reading_only
 from tests.servers.databases import Server
 from tests.storage.conftest import FRUIT
+
+__all__ = ["open_folder"]
 
 ADD = "INSERT INTO foldline_fruit (name, weight) VALUES (?, ?)"
 NAMES = "SELECT name FROM foldline_fruit ORDER BY place"
@@ -413,131 +410,66 @@ def test_a_file_is_for_its_owner_alone(tmp_path: Path):
     assert (tmp_path / "fruit.db").stat().st_mode & 0o077 == 0
 
 
-def hold_lock(place: str, has_lock: threading.Event, end: threading.Event) -> None:
-    """Hold what a writer needs until the end."""
-    other = open_database(place, FRUIT)
-
-    def hold(connection: Connection) -> None:
-        connection.lock(LockNumber.HISTORY, "fruit")
-        has_lock.set()
-        end.wait(30)
-
-    other.write(hold)
+# -- files that others replace, or that may only be read
 
 
-@pytest.mark.timing
-def test_a_wait_for_another_writer_ends_with_the_deadline_of_the_call(place: str):
-    database, has_lock, end = open_database(place, FRUIT), threading.Event(), threading.Event()
-    holder = threading.Thread(target=hold_lock, args=(place, has_lock, end))
-    holder.start()
-    has_lock.wait(30)
-
-    def work(connection: Connection) -> None:
-        connection.lock(LockNumber.HISTORY, "fruit")
-        connection.run(ADD, ("plum", 1))
-
-    start = time.monotonic()
-    with call_deadline(0.2), pytest.raises(StoreError, match=r"time limit of the call|timeout"):
-        database.write(work)
-    seconds = time.monotonic() - start
-    end.set()
-    holder.join()
-
-    assert seconds < 5
-    database.write(work)
-    assert names(database) == ["plum"]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["a?b", "a#b", "a%20b", "file:x", "file:x?mode=ro", "ü ä", "-x", "a'b\"", "x;y", "\udc80"],
-)
-def test_a_path_means_the_file_of_that_name(name: str, tmp_path: Path):
-    add(open_database(tmp_path / name, FRUIT), "plum")
-
-    assert names(open_database(str(tmp_path / name), FRUIT)) == ["plum"]
-    assert {file.name for file in tmp_path.iterdir()} <= {name, f"{name}-wal", f"{name}-shm"}
-
-
-@pytest.mark.parametrize("path", ["", ".", "a\0b"])
-def test_a_path_that_is_no_file_is_an_error(
-    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(StoreError):
-        open_database(path, FRUIT)
-
-
-def test_a_database_in_memory_that_is_used_inside_its_own_work_is_an_error_and_no_deadlock():
-    database = SqliteDatabase(":memory:", FRUIT, patience=0.05)
-
-    with pytest.raises(StoreError, match="all 1 connections were in use"):
-        database.read(lambda _: database.rows(NAMES))
-    with pytest.raises(StoreError, match="all 1 connections were in use"):
-        database.write(lambda _: add(database, "plum"))
-
-    add(database, "fig")
-    assert names(database) == ["fig"]
-
-
-def test_a_write_inside_a_write_is_an_error_and_writes_nothing(tmp_path: Path):
-    database = SqliteDatabase(tmp_path / "fruit.db", FRUIT, patience=0.1)
-
-    def work(connection: Connection) -> None:
-        connection.run(ADD, ("plum", 1))
-        add(database, "fig")
-
-    with pytest.raises(StoreError, match="locked"):
-        database.write(work)
-
-    assert names(database) == []
-
-
-def test_a_read_inside_a_write_sees_what_was_there_before(place: str):
-    database = open_database(place, FRUIT)
-
-    def work(connection: Connection) -> list[str]:
-        connection.run(ADD, ("plum", 1))
-        return names(database)
-
-    assert database.write(work) == []
-    assert names(database) == ["plum"]
-
-
-def test_a_forked_child_has_a_copy_of_a_database_in_memory():
-    database = open_database(":memory:", FRUIT)
+def test_a_file_that_is_followed_is_opened_anew_where_it_was_replaced_or_removed(tmp_path: Path):
+    path, other = tmp_path / "fruit.db", tmp_path / "other.db"
+    database = open_database(path, FRUIT, follows_file=True)
     add(database, "plum")
-    child = os.fork()
-    if child == 0:
-        signal.alarm(10)
-        add(database, "fig")
-        os._exit(0 if names(database) == ["plum", "fig"] else 1)
+    add(open_database(other, FRUIT), "fig")
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for file in tmp_path.glob("fruit.db*"):
+        file.unlink()
+    other.rename(path)
+    found = names(database)
 
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    for file in tmp_path.glob("fruit.db*"):
+        file.unlink()
+    add(database, "pear")
+
+    assert found == ["fig"]
+    assert names(database) == ["pear"]
+
+
+def test_a_file_in_a_folder_that_may_only_be_read_is_read_as_it_is_now(open_folder: Path):
+    path = open_folder / "fruit.db"
+    writer = SqliteDatabase(path, FRUIT)
+    add(writer, "plum")
+    writer.close()
+
+    with reading_only(open_folder):
+        reader = SqliteDatabase(path, FRUIT)
+        assert names(reader) == ["plum"]
+        with pytest.raises(StoreError, match=r"readonly.*may be written"):
+            add(reader, "pear")
+    path.chmod(0o600)
+    add(writer, "fig")
+
+    assert sorted(names(reader)) == ["fig", "plum"]
+    add(reader, "pear")
+    assert sorted(names(writer)) == ["fig", "pear", "plum"]
+
+
+def test_a_database_waits_for_other_writers_as_long_as_it_is_given(tmp_path: Path):
+    path = tmp_path / "fruit.db"
+    database = open_database(path, FRUIT, patience=0.01)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match=r"another process held it for more than 0\.01 s"):
+            add(database, "plum")
+
+    add(database, "plum")
     assert names(database) == ["plum"]
 
 
-KILLED = """
-import os, sys
-from foldline._storage.open_database import open_database
-from tests.storage.test_database import ADD, FRUIT, add
+def test_statements_that_cannot_be_in_a_transaction_are_maintenance(database: Database):
+    add(database, "plum")
 
-database = open_database(sys.argv[1], FRUIT)
-add(database, "plum")
-add(database, "fig")
+    database.maintain("VACUUM", "ANALYZE foldline_fruit")
 
-def work(connection):
-    connection.run(ADD, ("half", 1))
-    os.kill(os.getpid(), 9)
-
-database.write(work)
-"""
-
-
-@pytest.mark.slow
-def test_what_a_killed_process_committed_is_there_and_nothing_else(place: str):
-    root = Path(__file__).parents[2]
-    killed = subprocess.run([sys.executable, "-c", KILLED, place], cwd=root, check=False)
-
-    assert killed.returncode == -9
-    assert names(open_database(place, FRUIT)) == ["plum", "fig"]
+    assert names(database) == ["plum"]
+    with pytest.raises(StoreError, match="foldline_nothing"):
+        database.maintain("ANALYZE foldline_nothing")
+    assert names(database) == ["plum"]

@@ -73,5 +73,8 @@ class Database(Protocol):
     ) -> Generator[list[Row], None, None]:
         """Read the rows of one query page by page, on one snapshot; the connection is held until the end."""
 
+    def maintain(self, *statements: str) -> None:
+        """Run statements that cannot be in a transaction, such as VACUUM."""
+
     def close(self) -> None:
         """Close the idle connections; the next use opens new ones."""

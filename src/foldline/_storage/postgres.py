@@ -5,7 +5,7 @@ A broken connection is dropped, and the work is repeated once on a new one, unle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 from foldline._storage.pool import ConnectionPool
@@ -104,6 +104,15 @@ class PostgresServer:
         """Open a connection for the caller alone: what belongs to a session, such as its locks, ends with it."""
         try:
             return self._connect()
+        except self._psycopg.Error as error:
+            raise self._explained(error) from error
+
+    def run_outside(self, statements: Sequence[str]) -> None:
+        """Run statements outside of any transaction, on a connection of their own."""
+        try:
+            with self._connect() as connection:
+                for statement in statements:
+                    connection.execute(statement)
         except self._psycopg.Error as error:
             raise self._explained(error) from error
 

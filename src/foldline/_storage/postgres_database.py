@@ -18,11 +18,11 @@ from foldline._storage.schema import (
     Schema,
     newer_version,
     read_version,
-    statements_of,
+    run_script,
 )
 from foldline.exceptions import StoreError
 
-__all__ = ["PostgresDatabase"]
+__all__ = ["PostgresDatabase", "has_tables"]
 
 T = TypeVar("T")
 HAS_TABLE: Final = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?"
@@ -136,6 +136,10 @@ class PostgresDatabase:
         except StoreError as error:
             raise self._explained(error) from error.__cause__
 
+    def maintain(self, *statements: str) -> None:
+        """Run statements that cannot be in a transaction."""
+        self._server.run_outside(statements)
+
     def close(self) -> None:
         """Close the idle connections; the next use opens new ones."""
         self._server.close()
@@ -163,26 +167,22 @@ class PostgresDatabase:
         )
 
     def _version(self, statements: PostgresStatements) -> int:
-        if statements.row(HAS_TABLE, ("foldline_schema",)) is None:
-            return 0
-        rows = statements.rows(READ_VERSION, (self._schema.kind,))
-        return read_version(rows, self.where, self._schema.kind)
+        return _written_version(statements, self._schema, self.where)
 
     def _upgrade(self, statements: PostgresStatements) -> None:
         schema = self._schema
         statements.run("SELECT pg_advisory_xact_lock(?)", (int(LockNumber.SCHEMA),))
         version = self._version(statements)  # another process may have been first
-        if not version and statements.row(HAS_TABLE, (schema.tables[0],)) is not None:
-            version = schema.unversioned
+        if not version:
+            version = _unwritten_version(statements, schema)
         if version > schema.version:
             raise newer_version(self.where, schema, version)
         statements.run(CREATE_VERSIONS)
-        scripts = [schema.create]
+        scripts = [schema.create, schema.create_own.postgres]
         if version:
             scripts = [upgrade.postgres for upgrade in schema.upgrades[version - 1 :]]
         for script in scripts:
-            for statement in statements_of(script, "postgres"):
-                statements.run(statement)
+            run_script(statements, script)
         statements.run(SET_VERSION, (schema.kind, schema.version))
 
 
@@ -192,6 +192,30 @@ def _do(work: Callable[[PostgresStatements], T], connection: PostgresConnection)
         return work(statements)
     finally:
         statements.close_pages()
+
+
+def has_tables(server: PostgresServer, schema: Schema) -> bool:
+    """Return whether a database has the tables of a kind, of any version; nothing is created."""
+
+    def look(connection: PostgresConnection) -> bool:
+        statements = PostgresStatements(connection)
+        version = _written_version(statements, schema, server.where)
+        return bool(version or _unwritten_version(statements, schema))
+
+    return server.run(look)
+
+
+def _written_version(statements: PostgresStatements, schema: Schema, where: str) -> int:
+    if statements.row(HAS_TABLE, ("foldline_schema",)) is None:
+        return 0
+    return read_version(statements.rows(READ_VERSION, (schema.kind,)), where, schema.kind)
+
+
+def _unwritten_version(statements: PostgresStatements, schema: Schema) -> int:
+    """Return the version of tables for which `foldline_schema` has no row; 0 for none."""
+    if statements.row(HAS_TABLE, (schema.tables[0],)) is not None:
+        return schema.unversioned
+    return 0 if schema.find_elsewhere is None else schema.find_elsewhere(statements)
 
 
 @lru_cache(maxsize=1024)

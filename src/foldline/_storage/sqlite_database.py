@@ -25,7 +25,7 @@ from foldline._storage.schema import (
     Schema,
     newer_version,
     read_version,
-    statements_of,
+    run_script,
 )
 from foldline._storage.sqlite import MEMORY, create_privately
 from foldline.exceptions import StoreError
@@ -52,6 +52,8 @@ class SqliteConnection(sqlite3.Connection):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.file: tuple[int, int] | None = None
+        self.is_snapshot = False
+        """Whether it does not see what others write: the file is in a folder where nothing may be written."""
         self.page_cursors: list[sqlite3.Cursor] = []
         """Those of pages that were not read to the end."""
 
@@ -111,12 +113,14 @@ class SqliteDatabase:
         cache_kib: int | None = None,
         patience: float = PATIENCE,
         pool_size: int = POOL_SIZE,
+        follows_file: bool = False,
     ) -> None:
         self.where = str(path)
         self._schema = schema
         self._patience = patience
         self._synchronous = "FULL" if is_durable else "NORMAL"
         self._cache_kib = cache_kib
+        self._follows_file = follows_file
         is_memory = self.where == MEMORY
         # Absolute, for the current folder may change. A database in memory has one connection, which stays: another one
         # would be another database.
@@ -147,7 +151,7 @@ class SqliteDatabase:
         except BaseException as error:
             self._end(slot, error)
             raise
-        self._pool.give_back(slot)
+        self._give_back(slot)
         return rows
 
     def pages(
@@ -160,7 +164,18 @@ class SqliteDatabase:
         except BaseException as error:
             self._end(slot, error)
             raise
-        self._pool.give_back(slot)
+        self._give_back(slot)
+
+    def maintain(self, *statements: str) -> None:
+        """Run statements that cannot be in a transaction."""
+        slot = self._take()
+        try:
+            for statement in statements:
+                slot.connection.execute(statement).fetchall()
+        except BaseException as error:
+            self._end(slot, error)
+            raise
+        self._give_back(slot)
 
     def close(self) -> None:
         """Close the idle connections; the next use opens new ones."""
@@ -185,7 +200,7 @@ class SqliteDatabase:
         except BaseException as error:
             self._end(slot, error)
             raise
-        self._pool.give_back(slot)
+        self._give_back(slot)
         return result
 
     def _begin(self, connection: SqliteConnection, begin: str) -> None:
@@ -201,29 +216,40 @@ class SqliteDatabase:
             connection.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000)}")
 
     def _take(self) -> Slot[SqliteConnection]:
-        """Take a connection; raise where its file was removed or replaced: what is written to it would be lost."""
-        try:
-            slot = self._pool.take()
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
-        except UnicodeDecodeError as error:  # SQLite quotes the damaged definition of a table
-            raise self._damaged("its list of tables is no text") from error
-        file = slot.connection.file
-        if file is not None and file != _file_at(self._path):
+        """Take a connection to the file that is there.
+
+        Where it was removed or replaced, what is written to the open one would be lost: raise, or follow it.
+        """
+        while True:
+            try:
+                slot = self._pool.take()
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
+            except UnicodeDecodeError as error:  # SQLite quotes the damaged definition of a table
+                raise self._damaged("its list of tables is no text") from error
+            file = slot.connection.file
+            if file is None or file == _file_at(self._path):
+                return slot
             self._pool.drop(slot)
             self._pool.close()
-            raise StoreError(
-                f"{self.where} was removed or replaced while it was open; nothing of this operation was written. "
-                "Restore it; the next operation opens the file that is there then"
-            )
-        return slot
+            if not self._follows_file:
+                raise StoreError(
+                    f"{self.where} was removed or replaced while it was open; nothing of this operation was written. "
+                    "Restore it; the next operation opens the file that is there then"
+                )
+
+    def _give_back(self, slot: Slot[SqliteConnection]) -> None:
+        if slot.connection.is_snapshot:  # the next one sees what was written meanwhile
+            self._pool.drop(slot)
+        else:
+            self._pool.give_back(slot)
 
     def _end(self, slot: Slot[SqliteConnection], error: BaseException) -> None:
         """Give a connection back after an error, which is explained if SQLite raised it."""
         if isinstance(error, sqlite3.Error) and self._path != MEMORY:
             self._pool.drop(slot)
         else:  # of the caller: the connection is sound
-            self._pool.give_back(slot)
+            self._give_back(slot)
         if isinstance(error, sqlite3.Error):
             raise self._explained(error) from error
         if isinstance(error, UnicodeEncodeError):
@@ -235,15 +261,8 @@ class SqliteDatabase:
 
     def _open(self) -> SqliteConnection:
         create_privately(self._path)
-        connection = sqlite3.connect(
-            self._path,
-            timeout=self._patience,
-            isolation_level=None,
-            check_same_thread=False,
-            factory=SqliteConnection,
-        )
+        connection = self._connect()
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
             if self._cache_kib is not None:
@@ -257,7 +276,32 @@ class SqliteDatabase:
             raise
         return connection
 
-    def _upgrade(self, connection: sqlite3.Connection) -> None:
+    def _connect(self) -> SqliteConnection:
+        connection = self._connect_to(self._path)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.Error:
+            connection.close()
+            if self._path == MEMORY or _may_write(os.path.dirname(self._path)):
+                raise
+        else:
+            return connection
+        # SQLite cannot make the file by which readers and writers agree: the file is read as it is now.
+        snapshot = self._connect_to(f"{Path(self._path).as_uri()}?immutable=1")
+        snapshot.is_snapshot = True
+        return snapshot
+
+    def _connect_to(self, path: str) -> SqliteConnection:
+        return sqlite3.connect(
+            path,
+            timeout=self._patience,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=SqliteConnection,
+            uri=path != self._path,
+        )
+
+    def _upgrade(self, connection: SqliteConnection) -> None:
         schema = self._schema
         if self._version(connection) == schema.version:
             return
@@ -266,12 +310,11 @@ class SqliteDatabase:
         if version > schema.version:
             raise newer_version(self.where, schema, version)
         connection.execute(CREATE_VERSIONS)
-        scripts = [schema.create]
+        scripts = [schema.create, schema.create_own.sqlite]
         if version:
             scripts = [upgrade.sqlite for upgrade in schema.upgrades[version - 1 :]]
         for script in scripts:
-            for statement in statements_of(script, "sqlite"):
-                connection.execute(statement)
+            run_script(connection, script)
         connection.execute(SET_VERSION, (schema.kind, schema.version))
         connection.execute("COMMIT")
 
@@ -335,6 +378,10 @@ class SqliteDatabase:
         return StoreError(
             f"{self.where}: {text}: tables of foldline were removed or changed; restore the file or use another one"
         )
+
+
+def _may_write(folder: str) -> bool:
+    return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _file_at(path: str) -> tuple[int, int] | None:
