@@ -154,7 +154,7 @@ SINKS = {
         "tracers/_statistics.py": "columns of ours, as many marks as values; values are bound",
         "tracers/_index.py": "as many marks as values; words of a search are quoted and bound",
         "tracers/_database.py": "passes on what the store and the writer wrote out; values are bound",
-        "tracers/_schema.py": "upgrades of ours: names written out in this file, and the schema, which PostgreSQL quotes",
+        "tracers/_schema.py": "upgrades of ours: names written out in this file; PostgreSQL quotes the schema",
         "tracers/_text_index.py::Fts5Index.exists": "a query written out there; nothing is put into it",
         "_storage/schema.py::run_script": "the statements of a schema, each written out in a store",
         "tracers/_summary.py": "columns and conditions of ours; values are bound",

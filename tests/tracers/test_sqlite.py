@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-from foldline._storage.sqlite_database import FileConnection, SqliteDatabase
+from foldline._storage.sqlite_database import SqliteConnection, SqliteDatabase
 from foldline.exceptions import StoreError
 from foldline.load import lazy_dump
 from foldline.messages import AIMessage, HumanMessage
@@ -256,7 +256,7 @@ def test_F_V09_a_full_disk_costs_rows_and_not_the_run(
 ):
     connect = SqliteDatabase._connect
 
-    def connect_to_a_full_disk(database: SqliteDatabase) -> FileConnection:
+    def connect_to_a_full_disk(database: SqliteDatabase) -> SqliteConnection:
         connection = connect(database)
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         # SQLite's own way to run out of room
