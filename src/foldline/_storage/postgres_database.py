@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 from foldline._storage.database import Row
@@ -84,8 +84,9 @@ class PostgresDatabase:
         self.where = server.where
         self._server = server
         self._schema = schema
-        if self.read(self._version) != schema.version:
-            self.write(self._upgrade)
+        for each in (schema, *schema.needs):
+            if self.read(partial(self._version, each)) != each.version:
+                self.write(partial(self._upgrade, each))
 
     def read(self, work: Callable[[PostgresStatements], T]) -> T:
         """Do work that changes nothing, on one snapshot."""
@@ -133,28 +134,28 @@ class PostgresDatabase:
         """Return the error for a table that is not there: a newer foldline may have renamed it meanwhile."""
         if getattr(error.__cause__, "sqlstate", None) not in NOT_THERE:
             return error
-        try:
-            version = self._server.run(
-                lambda connection: self._version(PostgresStatements(connection))
-            )
-        except StoreError:
-            return error
-        return (
-            newer_version(self.where, self._schema, version)
-            if version > self._schema.version
-            else error
-        )
+        for schema in (self._schema, *self._schema.needs):
+            try:
+                version = self._server.run(
+                    lambda connection, schema=schema: self._version(  # type: ignore[misc]
+                        schema, PostgresStatements(connection)
+                    )
+                )
+            except StoreError:
+                return error
+            if version > schema.version:
+                return newer_version(self.where, schema, version)
+        return error
 
-    def _version(self, statements: PostgresStatements) -> int:
+    def _version(self, schema: Schema, statements: PostgresStatements) -> int:
         if statements.row(HAS_TABLE, ("foldline_schema",)) is None:
             return 0
-        rows = statements.rows(READ_VERSION, (self._schema.kind,))
-        return read_version(rows, self.where, self._schema.kind)
+        rows = statements.rows(READ_VERSION, (schema.kind,))
+        return read_version(rows, self.where, schema.kind)
 
-    def _upgrade(self, statements: PostgresStatements) -> None:
-        schema = self._schema
+    def _upgrade(self, schema: Schema, statements: PostgresStatements) -> None:
         statements.run("SELECT pg_advisory_xact_lock(?)", (int(LockNumber.SCHEMA),))
-        version = self._version(statements)  # another process may have been first
+        version = self._version(schema, statements)  # another process may have been first
         if not version and statements.row(HAS_TABLE, (schema.tables[0],)) is not None:
             version = schema.unversioned
         if version > schema.version:

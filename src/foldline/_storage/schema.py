@@ -109,6 +109,8 @@ class Schema:
     """`upgrades[n]` brings version n + 1 to n + 2."""
     unversioned: int = 1
     """The version of PostgreSQL tables that an older foldline made without writing a version."""
+    needs: tuple[Schema, ...] = ()
+    """Other kinds whose tables are in the same place, for transactions over both."""
 
     @property
     def version(self) -> int:
