@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 from foldline._io.timer import TIMER
@@ -49,7 +50,7 @@ class Race:
             return child
         try:
             self.run()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  of any kind: it is reported
             self.note("errors", repr(error))
         finally:
             os._exit(0)
@@ -181,9 +182,7 @@ class Race:
             "finished twice": len(finished) - len(set(finished)),
             "finished with a loss": sum(1 for epoch in finished if entries[epoch] != 3),
             "epochs of two writers": sum(1 for count in writers.values() if count > 1),
-            "writes after a take-over": sum(
-                1 for one, two in zip(rows, rows[1:], strict=False) if one[0] > two[0]
-            ),
+            "writes after a take-over": sum(1 for one, two in pairwise(rows) if one[0] > two[0]),
             "two inside": len(self.notes("together")),
             "conflicts": len(self.notes("conflicts")),
             "errors": self.notes("errors"),
