@@ -37,6 +37,7 @@ class Race:
     def __init__(self, place: str, folder: Path, mode: str) -> None:
         self.place, self.folder, self.mode = place, folder, mode
         self.counted: dict[str, int] = {}
+        self.parent = os.getpid()
         self.inside, self.over, self.stall = folder / "inside", folder / "over", folder / "stall"
 
     def open(self) -> StoredSaver:
@@ -60,7 +61,7 @@ class Race:
             boot = f"machine {os.getpid()}"
             workers._boot = lambda: boot
         saver, chance = self.open(), random.Random(os.getpid())
-        while not self.over.exists():
+        while not self.over.exists() and os.getppid() == self.parent:
             try:
                 self.own(saver, saver.claim("t", str(uuid7())))
             except ThreadBusyError:
@@ -87,7 +88,7 @@ class Race:
             return
         TIMER.remove(saver._writers._timer_key)
         self.note("stalled", str(os.getpid()))
-        while self.stall.exists():
+        while self.stall.exists() and os.getppid() == self.parent:
             time.sleep(0.01)
 
     def enter(self) -> None:

@@ -21,6 +21,7 @@ PROCESSES = 3 if VICTIMS < 100 else 8
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs fork and /proc"),
     pytest.mark.slow,
+    pytest.mark.timeout(120 + 3 * VICTIMS),
 ]
 
 
