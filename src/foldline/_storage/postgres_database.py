@@ -154,6 +154,7 @@ class PostgresDatabase:
         return read_version(rows, self.where, schema.kind)
 
     def _upgrade(self, schema: Schema, statements: PostgresStatements) -> None:
+        statements.run("SET LOCAL lock_timeout = 0")  # another process may take long to upgrade
         statements.run("SELECT pg_advisory_xact_lock(?)", (int(LockNumber.SCHEMA),))
         version = self._version(schema, statements)  # another process may have been first
         if not version and statements.row(HAS_TABLE, (schema.tables[0],)) is not None:
