@@ -104,7 +104,8 @@ class PostgresServer:
 
     def _connect(self) -> PostgresConnection:
         connection = self._psycopg.connect(self._conninfo, autocommit=True, connect_timeout=10)
-        connection.execute(f"SET lock_timeout = {round(self._patience * 1000)}")
+        milliseconds = str(round(self._patience * 1000))
+        connection.execute("SELECT set_config('lock_timeout', %s, false)", (milliseconds,))
         return connection
 
     def connect(self) -> PostgresConnection:
