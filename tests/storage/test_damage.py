@@ -19,7 +19,9 @@ from foldline.chat_history import SQLiteChatMessageHistory
 from foldline.checkpoint.base import Entry
 from foldline.checkpoint.sqlite import SqliteSaver
 from foldline.exceptions import StoreError
+from foldline.indexing import SQLiteRecordManager
 from foldline.messages import HumanMessage
+from foldline.stores import SQLiteStore
 
 DAMAGES = int(os.environ.get("FOLDLINE_TEST_DAMAGES", "12"))
 SESSIONS, COUNT = ("ada", "bob", "cy"), 60
@@ -57,7 +59,37 @@ def lost_entries(path: Path) -> int:
     return sum(COUNT - len(saver.read(thread, "")) for thread in SESSIONS)
 
 
+def write_pairs(path: Path) -> None:
+    store = SQLiteStore(path)
+    for session in SESSIONS:
+        store.mset([(f"{session}/{number}", b"value") for number in range(COUNT)])
+    store.close()
+
+
+def lost_pairs(path: Path) -> int:
+    """Return how many pairs are missing without a report."""
+    store = SQLiteStore(path)
+    return COUNT * len(SESSIONS) - len(list(store.yield_keys()))
+
+
+def write_records(path: Path) -> None:
+    for session in SESSIONS:
+        records = SQLiteRecordManager(session, path)
+        records.update([f"key {number}" for number in range(COUNT)])
+        records.close()
+
+
+def lost_records(path: Path) -> int:
+    """Return how many records are missing without a report."""
+    lists = [SQLiteRecordManager(session, path).list_keys() for session in SESSIONS]
+    return COUNT * len(SESSIONS) - sum(map(len, lists))
+
+
 KINDS = {"history": (write_messages, lost_messages), "checkpoints": (write_threads, lost_entries)}
+MORE = {
+    "store": (write_pairs, lost_pairs),
+    "index": (write_records, lost_records),
+}
 
 
 def make(folder: Path, write: Callable[[Path], None]) -> bytes:
@@ -69,9 +101,9 @@ def make(folder: Path, write: Callable[[Path], None]) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *MORE])
 def test_random_damage_never_loses_rows_without_a_word(kind: str, tmp_path: Path):
-    write, lost = KINDS[kind]
+    write, lost = {**KINDS, **MORE}[kind]
     good, outcomes = make(tmp_path, write), Counter[str]()
     for seed in range(DAMAGES):
         chance, path = random.Random(seed), tmp_path / f"{seed}.db"
