@@ -182,6 +182,7 @@ SINKS = {
         "prices/table.py::_read_variable": "a file of prices of the user's own",
         "transports/_environment.py": "proxies and certificates, unless `trust_env=False`",
         "cli/": "the command line's settings",
+        "_storage/workers.py::_seconds": "two times of owners of threads, when a saver is opened",
         "_traceback.py::is_debugging": "FOLDLINE_DEBUG, when an error passes",
     },
 }

@@ -30,7 +30,7 @@ from foldline._items.base import (
     TTLConfig,
 )
 from foldline._items.embedder import StoreEmbedder, store_embedder
-from foldline.exceptions import SchemaError, UsageError
+from foldline.exceptions import SchemaError, StoreError, UsageError
 
 __all__ = ["FIELDS", "Row", "RowStore", "join_namespace", "matches", "split_namespace"]
 
@@ -71,6 +71,9 @@ def split_namespace(text: str) -> Namespace:
 
 class RowStore(BaseStore):
     """A store over rows; a subclass reads and writes them."""
+
+    _place: str = "the store"
+    """How errors name it."""
 
     def __init__(self, index: IndexConfig | None = None, ttl: TTLConfig | None = None) -> None:
         self.index_config = index
@@ -135,7 +138,7 @@ class RowStore(BaseStore):
             return None
         if op.refresh_ttl:
             self._refresh([row])
-        return _item(row)
+        return self._item(row)
 
     def _refresh(self, rows: list[Row]) -> None:
         """Start the time of rows again, of those that expire."""
@@ -209,14 +212,18 @@ class RowStore(BaseStore):
         rows = [
             row for row in self._under(join_namespace(op.namespace_prefix)) if not _is_expired(row)
         ]
-        candidates = [(row, json.loads(row.value)) for row in rows]
+        candidates = [(row, self._parsed(row, row.value)) for row in rows]
         if op.filter:
             candidates = [(row, value) for row, value in candidates if matches(value, op.filter)]
         scored: list[tuple[float | None, Row, dict[str, Any]]]
         if vectors:
             (query,) = vectors
             ranked = [
-                (max(_cosine(query, vector) for vector in json.loads(row.vectors)), row, value)
+                (
+                    max(_cosine(query, vector) for vector in self._parsed(row, row.vectors)),
+                    row,
+                    value,
+                )
                 for row, value in candidates
                 if row.vectors
             ]
@@ -228,7 +235,33 @@ class RowStore(BaseStore):
         found = scored[op.offset : op.offset + op.limit]
         if op.refresh_ttl:
             self._refresh([row for _, row, _ in found])
-        return [_search_item(row, value, score) for score, row, value in found]
+        return [self._search_item(row, value, score) for score, row, value in found]
+
+    def _item(self, row: Row) -> Item:
+        value, namespace = self._parsed(row, row.value), split_namespace(row.namespace)
+        return Item(value, row.key, namespace, *self._times(row))
+
+    def _search_item(self, row: Row, value: dict[str, Any], score: float | None) -> SearchItem:
+        namespace = split_namespace(row.namespace)
+        return SearchItem(value, row.key, namespace, *self._times(row), score)
+
+    def _times(self, row: Row) -> tuple[datetime, datetime]:
+        try:
+            return datetime.fromisoformat(row.created_at), datetime.fromisoformat(row.updated_at)
+        except (TypeError, ValueError) as error:
+            raise self._damaged(row) from error
+
+    def _parsed(self, row: Row, text: str) -> Any:  # noqa: ANN401  any JSON
+        try:
+            return json.loads(text)
+        except (TypeError, ValueError) as error:
+            raise self._damaged(row) from error
+
+    def _damaged(self, row: Row) -> StoreError:
+        return StoreError(
+            f"{self._place}: the item {row.key!r:.80} in {row.namespace!r:.80} is damaged: restore it from a "
+            "backup, or put it again"
+        )
 
     def _list(self, op: ListNamespacesOp) -> list[Namespace]:
         names = sorted(split_namespace(name) for name in self._namespaces(_now()))
@@ -247,21 +280,6 @@ def _text(op: PutOp) -> str:
         return json.dumps(to_jsonable_python(dict(op.value or {})), ensure_ascii=True)
     except (PydanticSerializationError, ValueError, TypeError) as error:
         raise SchemaError(f"the value of {op.key!r} cannot be stored: {error}") from error
-
-
-def _item(row: Row) -> Item:
-    return Item(
-        json.loads(row.value),
-        row.key,
-        split_namespace(row.namespace),
-        datetime.fromisoformat(row.created_at),
-        datetime.fromisoformat(row.updated_at),
-    )
-
-
-def _search_item(row: Row, value: dict[str, Any], score: float | None) -> SearchItem:
-    item = _item(row)
-    return SearchItem(value, item.key, item.namespace, item.created_at, item.updated_at, score)
 
 
 def _is_expired(row: Row) -> bool:

@@ -67,6 +67,7 @@ class TableStore(RowStore):
         """Open the place; the table is created if it does not exist."""
         super().__init__(index, ttl)
         self._database = open_database(place, SCHEMA)
+        self._place = self._database.where
 
     @classmethod
     @contextmanager

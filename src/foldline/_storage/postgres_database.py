@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any, Final, TypeVar
 
@@ -95,8 +95,9 @@ class PostgresDatabase:
         self.where = server.where
         self._server = server
         self._schema = schema
-        if self.read(self._version) != schema.version:
-            self.write(self._upgrade)
+        for each in (schema, *schema.needs):
+            if self.read(partial(self._version, each)) != each.version:
+                self.write(partial(self._upgrade, each))
 
     def read(self, work: Callable[[PostgresStatements], T]) -> T:
         """Do work that changes nothing, on one snapshot."""
@@ -154,25 +155,26 @@ class PostgresDatabase:
         """Return the error for a table that is not there: a newer foldline may have renamed it meanwhile."""
         if getattr(error.__cause__, "sqlstate", None) not in NOT_THERE:
             return error
-        try:
-            version = self._server.run(
-                lambda connection: self._version(PostgresStatements(connection))
-            )
-        except StoreError:
-            return error
-        return (
-            newer_version(self.where, self._schema, version)
-            if version > self._schema.version
-            else error
-        )
+        for schema in (self._schema, *self._schema.needs):
+            try:
+                version = self._server.run(
+                    lambda connection, schema=schema: self._version(  # type: ignore[misc]
+                        schema, PostgresStatements(connection)
+                    )
+                )
+            except StoreError:
+                return error
+            if version > schema.version:
+                return newer_version(self.where, schema, version)
+        return error
 
-    def _version(self, statements: PostgresStatements) -> int:
-        return _written_version(statements, self._schema, self.where)
+    def _version(self, schema: Schema, statements: PostgresStatements) -> int:
+        return _written_version(statements, schema, self.where)
 
-    def _upgrade(self, statements: PostgresStatements) -> None:
-        schema = self._schema
+    def _upgrade(self, schema: Schema, statements: PostgresStatements) -> None:
+        statements.run("SET LOCAL lock_timeout = 0")  # another process may take long to upgrade
         statements.run("SELECT pg_advisory_xact_lock(?)", (int(LockNumber.SCHEMA),))
-        version = self._version(statements)  # another process may have been first
+        version = self._version(schema, statements)  # another process may have been first
         if not version:
             version = _unwritten_version(statements, schema)
         if version > schema.version:

@@ -124,6 +124,8 @@ class Schema:
     """The version of PostgreSQL tables that an older foldline made without writing a version."""
     find_elsewhere: Callable[[Connection], int] | None = None
     """Returns the version of PostgreSQL tables that an older foldline made under other names; 0 for none."""
+    needs: tuple[Schema, ...] = ()
+    """Other kinds whose tables are in the same place, for transactions over both."""
 
     @property
     def version(self) -> int:

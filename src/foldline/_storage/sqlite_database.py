@@ -267,7 +267,8 @@ class SqliteDatabase:
             connection.execute("PRAGMA foreign_keys = ON")
             if self._cache_kib is not None:
                 connection.execute(f"PRAGMA cache_size = -{self._cache_kib}")
-            self._upgrade(connection)
+            for schema in (self._schema, *self._schema.needs):
+                self._upgrade(connection, schema)
             if self._path != MEMORY:
                 connection.file = _file_at(self._path)
                 self._check(connection)
@@ -301,12 +302,11 @@ class SqliteDatabase:
             uri=path != self._path,
         )
 
-    def _upgrade(self, connection: SqliteConnection) -> None:
-        schema = self._schema
-        if self._version(connection) == schema.version:
+    def _upgrade(self, connection: SqliteConnection, schema: Schema) -> None:
+        if self._version(connection, schema) == schema.version:
             return
         connection.execute("BEGIN IMMEDIATE")
-        version = self._version(connection)  # another process may have been first
+        version = self._version(connection, schema)  # another process may have been first
         if version > schema.version:
             raise newer_version(self.where, schema, version)
         connection.execute(CREATE_VERSIONS)
@@ -318,18 +318,19 @@ class SqliteDatabase:
         connection.execute(SET_VERSION, (schema.kind, schema.version))
         connection.execute("COMMIT")
 
-    def _version(self, connection: sqlite3.Connection) -> int:
+    def _version(self, connection: sqlite3.Connection, schema: Schema) -> int:
         if connection.execute(HAS_TABLE, ("foldline_schema",)).fetchone() is None:
             return 0
-        rows = connection.execute(READ_VERSION, (self._schema.kind,)).fetchall()
-        return read_version(rows, self.where, self._schema.kind)
+        rows = connection.execute(READ_VERSION, (schema.kind,)).fetchall()
+        return read_version(rows, self.where, schema.kind)
 
     def _check(self, connection: SqliteConnection) -> None:
         """Check the tables once per process: through a damaged index rows would be missing without an error."""
         key = (connection.file, self._schema.kind)
         if key in _CHECKED or os.path.getsize(self._path) > CHECKED_BYTES:
             return
-        for table in self._schema.tables:
+        schemas = (self._schema, *self._schema.needs)
+        for table in (table for schema in schemas for table in schema.tables):
             for (problem,) in connection.execute(f'PRAGMA integrity_check("{table}")'):
                 if problem != "ok":
                     raise self._damaged(problem)
@@ -364,17 +365,17 @@ class SqliteDatabase:
 
     def _changed_by_another(self, text: str) -> StoreError:
         """Return the error for a table that is not there: a newer foldline may have renamed it meanwhile."""
-        version = 0
         try:
             connection = sqlite3.connect(self._path, timeout=self._patience)
             try:
-                version = self._version(connection)
+                for schema in (self._schema, *self._schema.needs):
+                    version = self._version(connection, schema)
+                    if version > schema.version:
+                        return newer_version(self.where, schema, version)
             finally:
                 connection.close()
         except (sqlite3.Error, StoreError):
             pass
-        if version > self._schema.version:
-            return newer_version(self.where, self._schema, version)
         return StoreError(
             f"{self.where}: {text}: tables of foldline were removed or changed; restore the file or use another one"
         )
