@@ -145,7 +145,6 @@ SINKS = {
         "_storage/sqlite_database.py": "schemas of ours; passes on what stores wrote out; values are bound",
         "_storage/workers.py": "statements written out where they are used; values are bound",
         "_items/table.py::TableStore._write.work": "one of two statements written out in this file; values are bound",
-        "checkpoint/stored.py": "statements written out where they are used; values are bound",
         "_storage/forget.py": "tables and columns of ours; values are bound",
         "serve/log/run_log.py::RunLog.runs": "conditions of ours; values are bound",
         "indexing/_table.py": "conditions of ours, as many marks as values; values are bound",
