@@ -28,6 +28,7 @@ from foldline.language_models._call.call import ChatCall
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.load import dumpd, load
 from foldline.messages import AIMessage, BaseMessage, HumanMessage
+from foldline.messages._refusal import refusal_error
 from foldline.protocol.replay import message_to_events
 from foldline.runnables._stream_call import StreamCall
 from foldline.runnables.base import Runnable
@@ -279,8 +280,10 @@ def _mismatch_response(
 ) -> ModelResponse:
     error = reading.error
     assert error is not None
+    if (refusal := refusal_error(message)) is not None:
+        raise refusal
     can_reply = bool(reading.messages) or isinstance(reader, ProviderReader)
-    if not can_reply or failures + 1 >= MAX_ERRORS or message.finish_reason == "refusal":
+    if not can_reply or failures + 1 >= MAX_ERRORS:
         error.raw, error.partial = message, message
         raise error
     misfit_flag = {"foldline_misfit": True}

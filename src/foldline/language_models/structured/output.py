@@ -25,6 +25,7 @@ from foldline.language_models.structured.schema_walk import (
 )
 from foldline.language_models.structured.tool_binding import check_flags, tool_name, tools_of
 from foldline.messages import AIMessage
+from foldline.messages._refusal import refusal_error, refusal_of
 from foldline.utils._json_repair import GUESSES
 from foldline.utils._signature_schema import is_typed_dict
 from foldline.utils.function_calling import convert_to_json_schema, is_server_tool
@@ -257,8 +258,8 @@ class StructuredCheck:
         """Return the object in an answer."""
         if self.calls_others(message):
             return Answer()
-        if message.finish_reason == "refusal":
-            return Answer(None, [f"the model refused: {_refusal(message)}"])
+        if (refusal := refusal_of(message)) is not None:
+            return Answer(None, [f"the model refused: {refusal['refusal']}"])
         if self.method == "tool":
             calls = [call for call in message.tool_calls if call["name"] == self.schema.name]
             if not calls:
@@ -276,7 +277,9 @@ class StructuredCheck:
         return any(call["name"] in self.tools for call in message.tool_calls)
 
     def error(self, message: AIMessage, issues: list[str]) -> StructuredOutputError:
-        """Return the error of an answer that does not fit."""
+        """Return the error of an answer that does not fit, or of a refusal."""
+        if (refusal := refusal_error(message)) is not None:
+            return refusal
         error = StructuredOutputError(
             f"the answer does not fit {self.schema.name}: {'; '.join(issues[:5])}"
         )
@@ -344,16 +347,6 @@ class StructuredCheck:
     @staticmethod
     def _is_cut(message: AIMessage) -> bool:
         return message.finish_reason in CUT_REASONS or message.status == "incomplete"
-
-
-def _refusal(message: AIMessage) -> str:
-    """Return the text of a refusal: text, or a separate block."""
-    words = [str(message.text)]
-    for block in message.content_blocks:
-        value = dict(block).get("value")
-        if isinstance(value, dict) and isinstance(value.get("refusal"), str):
-            words.append(value["refusal"])
-    return " ".join(filter(None, words))
 
 
 def choose_method(
