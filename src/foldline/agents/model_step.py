@@ -263,6 +263,8 @@ def _read(
     if reader is None:
         return ModelResponse([message])
     message = with_ids(message)
+    if not message.tool_calls and (refusal := refusal_error(message)) is not None:
+        raise refusal  # the answer is needed, and asking again is refused again
     is_complete = message.status != "incomplete" and message.finish_reason not in (
         "length",
         "content_filter",
@@ -280,8 +282,6 @@ def _mismatch_response(
 ) -> ModelResponse:
     error = reading.error
     assert error is not None
-    if (refusal := refusal_error(message)) is not None:
-        raise refusal
     can_reply = bool(reading.messages) or isinstance(reader, ProviderReader)
     if not can_reply or failures + 1 >= MAX_ERRORS:
         error.raw, error.partial = message, message

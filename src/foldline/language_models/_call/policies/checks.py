@@ -128,18 +128,20 @@ class ChecksPolicy(Policy):
         is_last = self._failures > check.max_retries or is_final
         if is_last and check.gives_up_quietly:
             return {"issues": verdict.issues}
-        error = refusal_error(message)
-        if error is None:
-            issues = "; ".join(verdict.issues[:5])
-            times = f" (asked {self._failures} times)" if is_last and self._failures > 1 else ""
-            is_filtered = message.finish_reason in FINAL_REASONS
-            error_class = ModelRefusalError if is_filtered else StructuredOutputError
-            error = error_class(
-                f"the answer cannot be used: {issues}{times}", is_retryable=not is_last
-            )
+        error = refusal_error(message) or self._error(message, verdict, is_last=is_last)
         error.raw, error.issues, error.usage = message, verdict.issues, message.usage_metadata
         error.partial, error.llm_output = message, str(message.text)
         raise error
+
+    def _error(
+        self, message: AIMessage, verdict: Verdict, *, is_last: bool
+    ) -> StructuredOutputError:
+        """Return the error of an answer with words; what a filter made of it is a refusal too."""
+        issues = "; ".join(verdict.issues[:5])
+        times = f" (asked {self._failures} times)" if is_last and self._failures > 1 else ""
+        is_filtered = message.finish_reason in FINAL_REASONS
+        error_class = ModelRefusalError if is_filtered else StructuredOutputError
+        return error_class(f"the answer cannot be used: {issues}{times}", is_retryable=not is_last)
 
     # -- what follows a rejected answer
 
