@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from foldline.messages import AIMessage, AIMessageChunk
+from foldline.messages import (
+    AIMessage,
+    AIMessageChunk,
+    convert_to_messages,
+    convert_to_openai_messages,
+)
 from foldline.protocol import describe, fold, replay
 
 WORDS = {"type": "refusal", "refusal": "No."}
@@ -69,6 +74,17 @@ def test_a_refusal_is_one_block_that_is_no_text(message, block):
     assert message.content_blocks == [block]
     assert message.text == ""
     assert fold(replay(describe(message))).blocks == [block]
+
+
+def test_openais_dicts_have_the_words_and_nothing_for_a_refusal_without_any():
+    with_words = AIMessage([{"type": "refusal", "refusal": "No.", "extras": {"category": "bio"}}])
+    without = AIMessage([{"type": "refusal", "refusal": ""}])
+
+    sent, empty = convert_to_openai_messages([with_words, without])
+
+    assert sent["content"] == [{"type": "refusal", "refusal": "No."}]
+    assert not empty["content"]
+    assert convert_to_messages([sent])[0].content_blocks == [WORDS]
 
 
 def test_text_before_a_refusal_stays_and_a_filter_that_left_text_is_no_refusal():

@@ -8,7 +8,7 @@ from foldline.exceptions import ModelRefusalError
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
 
-__all__ = ["has_refusal", "raise_if_refused", "refusal_error", "refusal_of"]
+__all__ = ["has_refusal", "raise_if_refused", "refusal_error", "refusal_of", "text_and_refusal"]
 
 
 def has_refusal(message: BaseMessage) -> bool:
@@ -32,6 +32,13 @@ def refusal_of(message: BaseMessage) -> dict[str, Any] | None:
     if _reason(message) == "refusal":
         return {"type": "refusal", "refusal": str(message.text)}
     return None
+
+
+def text_and_refusal(message: BaseMessage) -> str:
+    """Return the text of a message for a person, with the words of a refusal."""
+    text, refusal = str(message.text), refusal_of(message)
+    words = refusal["refusal"] if refusal is not None else ""
+    return "\n".join(filter(None, (text, words if words != text else "")))
 
 
 def refusal_error(message: BaseMessage) -> ModelRefusalError | None:
