@@ -144,6 +144,7 @@ MISTAKES: dict[str, list[str]] = {
         "model.with_structured_output(Person).invoke('hi')",
         """says('{"name": "Ada"', Finish("length")).with_structured_output(Person, method="json_schema").invoke("x")""",
         """says('{"name": "Ada", "age": "old"}').with_structured_output(Person, method="json_schema").invoke("x")""",
+        """says("I will not.", Finish("refusal")).with_structured_output(Person).invoke("x")""",
         "PydanticOutputParser(pydantic_object=Person).parse('no JSON')",
         "JsonOutputParser().parse('nothing')",
         'PydanticOutputParser(pydantic_object=Person).parse(\'{"name": "Ada"}\')',

@@ -44,6 +44,7 @@ text_blocks = _with(
     {"type": st.just("text"), "text": texts}, id=ids, annotations=st.lists(citations, max_size=2)
 )
 reasoning_blocks = _with({"type": st.just("reasoning")}, id=ids, reasoning=texts)
+refusal_blocks = _with({"type": st.just("refusal"), "refusal": texts}, id=ids)
 tool_calls = _with(
     {"type": st.just("tool_call"), "id": ids | st.none(), "name": names, "args": json_objects}
 )
@@ -71,6 +72,7 @@ unknown_blocks = st.fixed_dictionaries({"type": st.just("hologram"), "depth": js
 plain_blocks = st.one_of(
     text_blocks,
     reasoning_blocks,
+    refusal_blocks,
     tool_calls,
     invalid_tool_calls,
     media_blocks,
@@ -156,10 +158,10 @@ class PlannedBlock:
 
 @st.composite
 def planned_blocks(draw: st.DrawFn) -> list[PlannedBlock]:
-    """Blocks of an answer: text, reasoning and calls, neighbours of different kinds or names."""
+    """Blocks of an answer: text, reasoning, refusals and calls, neighbours of different kinds or names."""
     blocks: list[PlannedBlock] = []
     for number in range(draw(st.integers(0, 4))):
-        kind = draw(st.sampled_from(["text", "reasoning", "tool_call"]))
+        kind = draw(st.sampled_from(["text", "reasoning", "refusal", "tool_call"]))
         if kind == "tool_call":
             args = json.dumps(draw(json_objects))
             blocks.append(PlannedBlock(kind, args, id=f"call_{number}", name=draw(names)))

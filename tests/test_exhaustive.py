@@ -72,8 +72,8 @@ def check_source(source: str, folder: Path) -> str:
         ),
         pytest.param(
             "_streams/event_log.py",
-            'case "text-delta" | "reasoning-delta" | "data-delta" | "tool-call-delta":',
-            'case "text-delta" | "reasoning-delta" | "tool-call-delta":',
+            '"text-delta" | "reasoning-delta" | "refusal-delta" | "data-delta" | "tool-call-delta"',
+            '"text-delta" | "reasoning-delta" | "refusal-delta" | "tool-call-delta"',
             id="a delta",
         ),
         pytest.param(

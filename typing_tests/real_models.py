@@ -5,11 +5,11 @@ from typing import Any, TypedDict, assert_type
 
 from pydantic import BaseModel, SecretStr
 
+from foldline._streams.stream import ChatModelStream
 from foldline.agents import create_agent
 from foldline.chat_models import ConfigurableChatModel, init_chat_model
 from foldline.documents import Document
 from foldline.language_models import BaseChatModel, FakeListChatModel
-from foldline._streams.stream import ChatModelStream
 from foldline.messages import (
     AIMessage,
     AIMessageChunk,

@@ -18,6 +18,7 @@
     + StreamClosedError           the stream was closed before its end
     + LimitExceededError          something was larger than its limit
     + StructuredOutputError       the answer never fitted the schema; .raw .issues .usage (an OutputParserException too)
+      - ModelRefusalError           the model refused, so that there is no answer to read; .refusal .raw_message
     + OutputRejectedError         a guard rejected the answer; .guard .partial
   x OutputParserException       the model's text did not parse; .llm_output .observation
   x ToolException               raised by a tool to inform the model
@@ -80,6 +81,7 @@ __all__ = [
     "ModelPermissionDeniedError",
     "ModelQuotaError",
     "ModelRateLimitError",
+    "ModelRefusalError",
     "ModelStatusError",
     "ModelTimeoutError",
     "OutputParserException",
@@ -281,6 +283,52 @@ class StructuredOutputError(ModelError, OutputParserException):
     """Tokens of every attempt, summed."""
     value: Any = None
     """The object so far, of an answer that was rejected while it streamed."""
+
+
+class ModelRefusalError(StructuredOutputError):
+    """The model refused, and the answer was needed: raised by structured output and by parsers of JSON and tool calls.
+
+    Providers report a refusal as a successful answer, so `invoke` of a model returns the message. The same request is
+    refused again: it is never retryable. Name this error in `with_fallbacks` to ask another model.
+    """
+
+    refusal: str = ""
+    """The words of the refusal; empty if the provider gave none."""
+
+    def __init__(
+        self,
+        message: str = "the model refused to answer",
+        *,
+        raw_message: Any = None,  # noqa: ANN401  an AIMessage, a class of a layer above
+        **details: Any,
+    ) -> None:
+        super().__init__(message, **details)
+        self.raw = self.partial = raw_message if raw_message is not None else self.partial
+        self.issues = [message]
+
+    @property
+    def raw_message(self) -> Any:  # noqa: ANN401  as above
+        """The message with the refusal, under LangChain's name."""
+        return self.raw
+
+    @classmethod
+    def from_refusal(cls, refusal: Any, *, raw_message: Any) -> ModelRefusalError:  # noqa: ANN401  a refusal block
+        """Return the error of a refusal block of a message."""
+        text = refusal.get("refusal") or ""
+        extras = refusal.get("extras") or {}
+        reasons = [f"{name}={value!r}" for name, value in extras.items() if name in REFUSAL_EXTRAS]
+        where = f" ({', '.join(reasons)})" if reasons else ""
+        error = cls(
+            f"the model refused{where}: {text or 'it gave no reason'} "
+            "(change the request, or let another model answer: with_fallbacks)",
+            raw_message=raw_message,
+        )
+        error.refusal = text
+        return error
+
+
+REFUSAL_EXTRAS = ("category", "block_reason", "finish_reason", "stop_reason")
+"""The extras of a refusal block that its error names."""
 
 
 class ToolException(FoldlineError):

@@ -19,6 +19,10 @@ CELLS: dict[str, tuple[str, list[str]]] = {
                          {"type": "image", "url": "http://example.org/x.png"}])""",
         ["[image]"],
     ),
+    "refusal": (
+        """AIMessage([{"type": "refusal", "refusal": "I will not."}])""",
+        ["refusal", "I will not."],
+    ),
     "reasoning": (
         """AIMessage([{"type": "reasoning", "reasoning": "Let me think."}, {"type": "text", "text": "Yes."}])""",
         ["reasoning", "Yes."],

@@ -9,8 +9,8 @@ from pydantic import BaseModel
 
 from foldline.agents import ProviderStrategy, ToolStrategy, create_agent
 from foldline.agents.checkpoint import SqliteSaver
-from foldline.exceptions import StructuredOutputError
-from foldline.messages import ToolMessage
+from foldline.exceptions import ModelRefusalError, StructuredOutputError
+from foldline.messages import AIMessage, ToolMessage
 from foldline.testing import Call, Finish, ScriptedChatModel
 from tests.agents.conftest import add
 
@@ -49,6 +49,25 @@ def test_the_answer_is_a_call_of_the_schemas_tool(call):
         "Weather",
     }
     assert model.requests[0].options["tool_choice"] is not None
+
+
+@pytest.mark.parametrize("strategy", [ToolStrategy, ProviderStrategy])
+def test_a_refusal_ends_the_agent_with_its_error_and_is_asked_once(call, strategy):
+    refusal = {"type": "refusal", "refusal": "I will not."}
+    model = scripted(AIMessage([refusal], finish_reason="refusal"), is_cyclic=True)
+
+    with pytest.raises(ModelRefusalError, match="I will not") as caught:
+        call.invoke(create_agent(model, response_format=strategy(Weather)), "?")
+
+    assert caught.value.raw_message.content_blocks == [refusal]
+    assert len(model.requests) == 1
+
+
+def test_a_refusal_of_an_agent_without_a_schema_is_its_answer(call):
+    refusal = {"type": "refusal", "refusal": "I will not."}
+    model = scripted(AIMessage([refusal], finish_reason="refusal"))
+
+    assert call.invoke(create_agent(model), "?")["messages"][-1].content_blocks == [refusal]
 
 
 def test_a_bare_schema_chooses_by_the_models_profile(call):

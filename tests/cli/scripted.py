@@ -6,6 +6,7 @@ from typing import Any
 
 from foldline.embeddings import Embeddings
 from foldline.exceptions import ModelRateLimitError
+from foldline.messages import AIMessage
 from foldline.testing import Call, Fail, Reason, ScriptedChatModel, Stall
 from foldline.tools import tool
 
@@ -26,6 +27,11 @@ def echo() -> ScriptedChatModel:
 def slow() -> ScriptedChatModel:
     """Streams two words, then nothing for an hour."""
     return ScriptedChatModel(script=[["First ", "words", Stall()]], is_cyclic=True)
+
+
+def refusing() -> ScriptedChatModel:
+    block = {"type": "refusal", "refusal": "I will not.", "extras": {"category": "bio"}}
+    return ScriptedChatModel(script=[AIMessage([block], finish_reason="refusal")], is_cyclic=True)
 
 
 def thinking() -> ScriptedChatModel:

@@ -25,6 +25,14 @@ def test_the_answer_is_plain_text(foldline):
     assert (outcome.code, outcome.out, outcome.err) == (0, "Hello there!\n", "")
 
 
+@pytest.mark.parametrize("form", [(), ("--no-stream",)])
+def test_a_refusal_shows_its_words(foldline, form):
+    outcome = foldline("chat", "hi", "-m", f"{OWN}refusing", *form)
+
+    assert outcome.out == "I will not.\n"
+    assert form or "refused; category: bio" in outcome.err
+
+
 def test_the_model_may_be_named_by_the_environment(foldline, monkeypatch):
     monkeypatch.setenv("FOLDLINE_MODEL", f"{OWN}hello")
 

@@ -18,6 +18,7 @@ BROKEN = {"name": "look", "args": "{", "id": "c1", "error": "cut", "type": "inva
         (AIMessage("hel", status="incomplete"), "ai (cut)", "hel"),
         (AIMessage("", tool_calls=[CALL]), "ai", 'calls look({"where": "up"})'),
         (AIMessage("So:", tool_calls=[CALL]), "ai", 'So:\ncalls look({"where": "up"})'),
+        (AIMessage([{"type": "refusal", "refusal": "No."}]), "ai", "refuses: No."),
         (AIMessage("", invalid_tool_calls=[BROKEN]), "ai", "calls look (invalid)"),
     ],
 )

@@ -83,9 +83,10 @@ def test_changing_a_kept_answer_changes_nobody_elses(call, cached):
         ["cut", Finish("length")],
         ["bad", Finish("content_filter")],
         ["no", Finish("refusal")],
+        AIMessage([{"type": "refusal", "refusal": "No."}], finish_reason="stop"),
         [Call("f", '{"a": ')],
     ],
-    ids=["length", "filtered", "refused", "invalid call"],
+    ids=["length", "filtered", "refused", "a refusal", "invalid call"],
 )
 @pytest.mark.parametrize("api", list(APIS))
 def test_F_K06_incomplete_answers_are_not_kept(call, turn, api):

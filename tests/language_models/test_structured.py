@@ -352,13 +352,6 @@ def test_an_answer_that_was_cut_says_so_by_every_method(call, method):
         call.invoke(chain, "?")
 
 
-def test_a_refusal_is_an_issue(call):
-    model = Speaking(answers=[AIMessage("I will not.", finish_reason="refusal")])
-
-    with pytest.raises(StructuredOutputError, match="refused"):
-        call.invoke(model.with_structured_output(Pet, method="json_schema", max_retries=0), "x")
-
-
 def test_a_stream_gives_partial_objects_and_the_checked_one_last(call):
     model = Speaking(answers=['{"name": "Rex of Ham", "age": 3}'])
 

@@ -26,14 +26,14 @@ def test_items_beside_the_content_become_blocks_in_their_order():
         "reasoning",
         "reasoning",
         "text",
-        "non_standard",
+        "refusal",
         "tool_call",
         "server_tool_call",
         "server_tool_result",
     ]
     assert [block["reasoning"] for block in blocks[:2]] == ["a", "b"]
     assert blocks[2]["id"] == "msg_1"
-    assert blocks[3]["value"] == {"type": "refusal", "refusal": "not that"}
+    assert blocks[3] == {"type": "refusal", "refusal": "not that"}
     assert blocks[4]["extras"] == {"item_id": "fc_1"}
 
 

@@ -131,3 +131,15 @@ def test_metadata_on_every_chunk_is_merged_in_reasonable_time():
 
     assert len(total.additional_kwargs["reasoning_content"]) == 5_000
     assert total.response_metadata == {"n": 4_999}
+
+
+def test_lists_in_repeated_metadata_grow_whether_or_not_the_sum_is_read_in_between():
+    first = AIMessageChunk("", response_metadata={"a": None})
+    others = [AIMessageChunk("", response_metadata={"model_name": {"x": [1]}}) for _ in range(2)]
+
+    unread = first + others[0] + others[1]
+    half = first + others[0]
+    repr(half)
+
+    assert (half + others[1]).response_metadata == unread.response_metadata
+    assert unread.response_metadata["model_name"] == {"x": [1, 1]}

@@ -56,6 +56,14 @@ def test_the_role_is_the_one_that_was_said_or_ai():
     assert fold([{**START, "role": None}, END]).role == "ai"
 
 
+def test_slices_of_a_refusal_are_its_text_even_if_the_finish_leaves_it_out():
+    slices = [delta(type="refusal-delta", refusal=piece) for piece in ("I wo", "n't")]
+
+    message = fold([START, begin(type="refusal"), *slices, done(type="refusal"), END])
+
+    assert message.blocks == [{"type": "refusal", "refusal": "I won't"}]
+
+
 def test_zero_blocks_are_legal():
     assert fold([START, END]).blocks == []
 

@@ -21,7 +21,7 @@ from tests.strategies import StandIn, event_streams
 
 
 def stream():
-    """Every kind of block: text 0, reasoning 1, call 2, server call 3, result 4, sound 5, picture 6."""
+    """Every kind of block: text 0, reasoning 1, call 2, server call 3, result 4, sound 5, picture 6, refusal 7."""
     writer = EventWriter(id="msg_1", metadata={"provider": "acme"})
     result = {"type": "server_tool_result", "tool_call_id": "s", "status": "success", "output": [1]}
     return [
@@ -34,6 +34,7 @@ def stream():
         *writer.block(result),
         *writer.data("AA", key=5),
         *writer.block({"type": "image", "base64": "BB"}),
+        *writer.refusal("no", key=7),
         *writer.finish("stop", usage={"input_tokens": 1}, metadata={"m": 1}),
     ]
 
@@ -221,6 +222,8 @@ def test_V7_a_missing_or_mistyped_field(break_it):
         (3, {"type": "tool-call-delta", "args": "{}"}),
         (4, {"type": "text-delta", "text": "x"}),
         (5, {"type": "text-delta", "text": "x"}),
+        (7, {"type": "text-delta", "text": "x"}),
+        (0, {"type": "refusal-delta", "refusal": "x"}),
         (0, {"type": "block-delta", "fields": {"type": "reasoning"}}),
     ],
 )
@@ -239,6 +242,7 @@ def test_V8_a_delta_that_is_illegal_for_the_block(index, delta):
         (2, {"type": "server_tool_call", "id": "c", "name": "look", "args": {"a": 1}}),
         (3, {"type": "tool_call", "id": "s", "name": "search", "args": {"q": 1}}),
         (6, {"type": "video", "base64": "BB"}),
+        (7, {"type": "text", "text": "no"}),
     ],
 )
 def test_V9_a_finish_of_another_type(index, content):
@@ -255,7 +259,7 @@ def test_V10_a_chunk_in_a_finish():
     assert rules(broken(break_it)) == ["V10"]
 
 
-@pytest.mark.parametrize(("index", "field"), [(0, "text"), (1, "reasoning")])
+@pytest.mark.parametrize(("index", "field"), [(0, "text"), (1, "reasoning"), (7, "refusal")])
 def test_V11_deltas_that_do_not_make_the_finish(index, field):
     def break_it(events):
         finish_of(events, index)[field] += "!"

@@ -177,7 +177,7 @@ def test_every_declared_field_of_every_block_has_a_rule():
     }
 
     assert fields <= set(RULES)
-    assert len(BLOCK_TYPES) == 14
+    assert len(BLOCK_TYPES) == 15
 
 
 def test_a_value_that_contains_itself_is_a_typed_error():

@@ -82,6 +82,8 @@ VALUES_DIFFER: dict[tuple[str, str], str] = {
 
 ONLY_OURS: dict[str, str] = {
     "MessageReset": "sent only to who asked for repeated attempts; the published protocol has no retries",
+    "RefusalContentBlock": "refusals are standard blocks in LangChain's messages",
+    "RefusalDelta": "a refusal streams like text; who does not know the delta has the finish",
     "PlainTextContentBlock": "text-plain documents are standard blocks in LangChain's messages",
 }
 """Our blocks that are not in their unions."""

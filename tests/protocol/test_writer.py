@@ -144,6 +144,39 @@ def test_T46_text_tool_text_are_three_blocks_in_order():
         assert [block["type"] for block in blocks] == ["text", "tool_call", "text"]
 
 
+def test_a_refusal_grows_by_its_own_delta_like_text():
+    writer = EventWriter(id="msg_1")
+
+    events = writer.refusal("I wo") + writer.refusal("n't.") + writer.finish("refusal")
+
+    assert kinds(events[1:3]) == ["content-block-start", "content-block-delta"]
+    assert events[1]["content"] == {"type": "refusal", "refusal": ""}
+    assert events[3]["delta"] == {"type": "refusal-delta", "refusal": "n't."}
+    assert_valid_event_stream(events)
+    assert fold(events).blocks == [{"type": "refusal", "refusal": "I won't."}]
+
+
+def test_a_refusal_without_a_word_is_a_block_with_empty_text():
+    writer = EventWriter()
+    events = writer.refusal(extras={"category": "cyber"}) + writer.finish("refusal")
+    assert_valid_event_stream(events)
+    assert fold(events).blocks == [
+        {"type": "refusal", "refusal": "", "extras": {"category": "cyber"}}
+    ]
+
+    bare = EventWriter()
+    assert fold(bare.refusal() + bare.finish()).blocks == [{"type": "refusal", "refusal": ""}]
+
+
+def test_slices_of_a_refusal_with_an_index_are_one_block():
+    slices = [{"type": "refusal", "refusal": piece, "index": 1} for piece in ("No", ".")]
+
+    assert blocks_of(text("Hm", index=0), *slices) == [
+        text("Hm"),
+        {"type": "refusal", "refusal": "No."},
+    ]
+
+
 def test_T47_reasoning_and_text_then_text_is_one_text_block():
     blocks = blocks_of({"type": "reasoning", "reasoning": "r"}, text("a"), text("b"))
 

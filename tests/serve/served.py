@@ -69,6 +69,14 @@ def answer(request: Any) -> Any:  # noqa: PLR0911, PLR0912, C901  one line per k
         ]
     if "reason" in text:
         return [Reason("First I think. "), Reason("Then I know."), "Forty-two."]
+    if "what was refused" in text:
+        blocks = [block for message in request.messages for block in message.content_blocks]
+        return repr([block["refusal"] for block in blocks if block["type"] == "refusal"])
+    if "refuse" in text:
+        finish = {"finish_reason": "refusal", "usage_metadata": USAGE}
+        block = {"type": "refusal", "refusal": "I will not.", "extras": {"category": "bio"}}
+        block = {"type": "refusal", "refusal": ""} if "silently" in text else block
+        return AIMessage([block], **finish)
     if "picture" in text:
         return f"I see {describe(last)}."
     if "rate limit" in text:

@@ -152,6 +152,11 @@ def _reasoning(block: Block) -> str:
     return fold("<em>reasoning</em>", render_markdown(text)) if text else ""
 
 
+def _refusal(block: Block) -> str:
+    text = str(block.get("refusal") or "the model refused to answer")
+    return f"<p><strong>refusal</strong></p>{render_markdown(text)}"
+
+
 def _image(block: Block) -> str:
     kind, data = str(block.get("mime_type") or ""), block.get("base64")
     if (
@@ -179,6 +184,7 @@ def _media(block: Block) -> str:
 BLOCKS: Final[dict[str, Callable[[Block], str]]] = {
     "text": _text,
     "reasoning": _reasoning,
+    "refusal": _refusal,
     "tool_call": tool_call_html,
     "tool_call_chunk": tool_call_html,
     "invalid_tool_call": tool_call_html,

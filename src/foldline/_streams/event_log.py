@@ -16,7 +16,7 @@ from foldline.protocol.merge import copy_json
 def _field_of(kind: DeltaKind) -> str | None:
     """Return the field whose slices are stored without their headers; None if the event is stored complete."""
     match kind:
-        case "text-delta" | "reasoning-delta" | "data-delta" | "tool-call-delta":
+        case "text-delta" | "reasoning-delta" | "refusal-delta" | "data-delta" | "tool-call-delta":
             return DELTA_FIELDS[kind][0]
         case "block-delta":
             return None

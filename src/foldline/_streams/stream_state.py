@@ -229,8 +229,8 @@ class StreamState:
                 if (call := self._calls.get(index)) is not None:
                     late_fields = {key: delta["fields"].get(key) for key in ("id", "name")}
                     call.update({key: value for key, value in late_fields.items() if value})
-            case "text-delta" | "data-delta":
-                pass  # `_take` has handled the text; data is read from the finished block
+            case "text-delta" | "refusal-delta" | "data-delta":
+                pass  # `_take` has handled the text; refusals and data are read from the finished block
             case _:
                 if TYPE_CHECKING:
                     assert_never(kind)
@@ -252,7 +252,7 @@ class StreamState:
                     call["has_slices"] = True
                     self._tool_calls.push(_slice(index, call, args))
             case (
-                ("image" | "audio" | "video" | "file" | "text-plain" | "non_standard")
+                ("refusal" | "image" | "audio" | "video" | "file" | "text-plain" | "non_standard")
                 | ("server_tool_call" | "server_tool_call_chunk" | "server_tool_result")
                 | "invalid_tool_call"
             ):

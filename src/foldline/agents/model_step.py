@@ -28,6 +28,7 @@ from foldline.language_models._call.call import ChatCall
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.load import dumpd, load
 from foldline.messages import AIMessage, BaseMessage, HumanMessage
+from foldline.messages._refusal import refusal_error
 from foldline.protocol.replay import message_to_events
 from foldline.runnables._stream_call import StreamCall
 from foldline.runnables.base import Runnable
@@ -262,6 +263,8 @@ def _read(
     if reader is None:
         return ModelResponse([message])
     message = with_ids(message)
+    if not message.tool_calls and (refusal := refusal_error(message)) is not None:
+        raise refusal  # the answer is needed, and asking again is refused again
     is_complete = message.status != "incomplete" and message.finish_reason not in (
         "length",
         "content_filter",
@@ -280,7 +283,7 @@ def _mismatch_response(
     error = reading.error
     assert error is not None
     can_reply = bool(reading.messages) or isinstance(reader, ProviderReader)
-    if not can_reply or failures + 1 >= MAX_ERRORS or message.finish_reason == "refusal":
+    if not can_reply or failures + 1 >= MAX_ERRORS:
         error.raw, error.partial = message, message
         raise error
     misfit_flag = {"foldline_misfit": True}

@@ -35,6 +35,7 @@ from foldline.cli.start import Code
 from foldline.cli.terminal import echo, is_terminal, note, readable
 from foldline.exceptions import StoreError, StructuredOutputError, UsageError
 from foldline.messages import AIMessage, HumanMessage
+from foldline.messages._refusal import text_and_refusal
 
 if TYPE_CHECKING:
     from foldline.language_models.base_chat_model import BaseChatModel
@@ -290,7 +291,7 @@ def _print_whole(answer: AIMessage | None, form: AnswerForm) -> None:
     elif form.as_json:
         echo(_dump(answer_to_json(answer)))
     elif form.no_stream:
-        echo(str(answer.text))
+        echo(text_and_refusal(answer))
 
 
 def _ask_for_schema(

@@ -26,7 +26,7 @@ Approve = Callable[[Mapping[str, Any]], str | None]
 
 MOST_TURNS = 20
 """The most answers to one prompt: a model that only calls tools is stopped then."""
-RESENDABLE_BLOCKS = ("text", "reasoning", "image", "audio", "file")
+RESENDABLE_BLOCKS = ("text", "reasoning", "refusal", "image", "audio", "file")
 """Blocks of a cut answer that can be sent back; half a tool call cannot."""
 
 

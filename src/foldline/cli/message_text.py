@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from foldline.messages import AIMessage, BaseMessage
+from foldline.messages._refusal import refusal_of
 from foldline.utils.json import to_jsonable
 
 __all__ = ["heading", "text_and_calls"]
@@ -20,6 +21,8 @@ def text_and_calls(message: BaseMessage) -> str:
     """Return the text of a message, and a line for each tool it calls."""
     lines = [str(message.text)] if str(message.text) else []
     if isinstance(message, AIMessage):
+        if (refusal := refusal_of(message)) is not None and refusal["refusal"] not in lines:
+            lines.append(f"refuses: {refusal['refusal'] or 'without a reason'}")
         for call in message.tool_calls:
             args = json.dumps(to_jsonable(call["args"]), ensure_ascii=False)
             lines.append(f"calls {call['name']}({args})")

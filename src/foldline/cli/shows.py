@@ -10,6 +10,7 @@ from typing import Any
 from foldline.cli.markdown import MarkdownWriter
 from foldline.cli.terminal import echo, is_terminal, note, terminal_width
 from foldline.messages import AIMessage, ToolMessage
+from foldline.messages._refusal import refusal_of
 from foldline.protocol.blocks import MEDIA_TYPES
 from foldline.protocol.events import Event
 
@@ -65,6 +66,8 @@ class TextShow(NoShow):
             delta: Any = event["delta"]
             if delta["type"] == "text-delta":
                 self._write("text", delta["text"])
+            elif delta["type"] == "refusal-delta":
+                self._write("refusal", delta["refusal"])
             elif delta["type"] == "reasoning-delta" and self._is_live:
                 self._write("reasoning", delta.get("reasoning", ""))
         elif event["event"] == "content-block-finish":
@@ -74,6 +77,8 @@ class TextShow(NoShow):
         kind = block["type"]
         if kind == "text" and not is_streamed:
             self._write("text", block["text"])
+        elif kind == "refusal" and not is_streamed:
+            self._write("refusal", block["refusal"])
         elif kind == "reasoning" and not is_streamed and self._is_live:
             self._write("reasoning", block.get("reasoning", ""))
         elif kind in ("tool_call", "server_tool_call", "invalid_tool_call"):
@@ -106,6 +111,9 @@ class TextShow(NoShow):
             return
         if message.finish_reason == "length":
             note("(cut: the answer reached its maximum length; -o max_tokens=... allows more)")
+        elif (refusal := refusal_of(message)) is not None:
+            reasons = ", ".join(f"{k}: {v}" for k, v in (refusal.get("extras") or {}).items())
+            note(f"(the model refused{f'; {reasons}' if reasons else ''})")
         elif not str(message.text).strip() and not self._has_media(message):
             note(f"(the model's answer is empty; it stopped because: {message.finish_reason})")
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         NonStandardContentBlock,
         PlainTextContentBlock,
         ReasoningContentBlock,
+        RefusalContentBlock,
         ServerToolCall,
         ServerToolCallChunk,
         ServerToolResult,
@@ -96,6 +97,7 @@ __all__ = [
     "OutputTokenDetails",
     "PlainTextContentBlock",
     "ReasoningContentBlock",
+    "RefusalContentBlock",
     "RemoveMessage",
     "ServerToolCall",
     "ServerToolCallChunk",
@@ -139,7 +141,7 @@ __getattr__: Loader = lazy_exports(
         ".chat": "ChatMessage ChatMessageChunk",
         ".content": "Annotation AudioContentBlock Citation ContentBlock DataContentBlock "
         "FileContentBlock ImageContentBlock InvalidToolCall NonStandardAnnotation "
-        "NonStandardContentBlock PlainTextContentBlock ReasoningContentBlock "
+        "NonStandardContentBlock PlainTextContentBlock ReasoningContentBlock RefusalContentBlock "
         "ServerToolCall ServerToolCallChunk ServerToolResult TextContentBlock "
         "VideoContentBlock ensure_id is_data_content_block",
         ".function": "FunctionMessage FunctionMessageChunk",

@@ -201,7 +201,11 @@ def _final_block(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_flat(value: dict[str, Any]) -> bool:
-    return all(str(key).startswith("model") or key == "output_version" for key in value)
+    return all(
+        (str(key).startswith("model") or key == "output_version")
+        and not isinstance(item, dict | list)  # lists would grow
+        for key, item in value.items()
+    )
 
 
 class ChunkLog:

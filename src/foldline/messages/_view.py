@@ -16,6 +16,7 @@ from foldline.messages.ai_chunk import AIMessageChunk, set_sum, slice_chunk
 from foldline.messages.ai_message import is_plain
 from foldline.messages.native_content import has_calls_in_content
 from foldline.messages.usage import complete_usage
+from foldline.protocol.blocks import REQUIRED_TEXT
 from foldline.protocol.events import DELTA_FIELDS, DeltaKind, EventKind
 from foldline.protocol.folded_message import MESSAGE_KEYS, RESPONSE_KEYS
 from foldline.protocol.merge import (
@@ -200,7 +201,13 @@ class ChunkView:
             return None
         kind: DeltaKind = delta["type"]
         match kind:
-            case "text-delta" | "reasoning-delta" | "tool-call-delta" | "data-delta":
+            case (
+                "text-delta"
+                | "reasoning-delta"
+                | "refusal-delta"
+                | "tool-call-delta"
+                | "data-delta"
+            ):
                 field, target = DELTA_FIELDS[kind]
             case "block-delta":
                 return self._show(index, block, _additions(block.shown_fields(), delta["fields"]))
@@ -295,8 +302,8 @@ class ChunkView:
             fields["tool_call_chunks"] = [_slice(additions, index)]
         if self._is_list:
             fields["content"] = [*repeated, {"type": block.kind, **additions, "index": index}]
-            if block.kind == "text":
-                fields["content"][-1].setdefault("text", "")
+            if block.kind in REQUIRED_TEXT:
+                fields["content"][-1].setdefault(block.kind, "")
         else:
             fields["content"] = additions.get("text", "") if block.kind == "text" else ""
             if not fields["content"] and not block.is_client_call:

@@ -213,6 +213,10 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             for block in blocks
         ]
 
+    @property
+    def _is_complete_message(self) -> bool:
+        return False
+
     def _calls_of_blocks(self) -> list[Any]:
         """Return slices until the last chunk: a call with incomplete arguments is not a call yet."""
         if self.chunk_position == "last" or not self.tool_call_chunks:

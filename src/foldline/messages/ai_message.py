@@ -113,7 +113,11 @@ class AIMessage(BaseMessage):
     @property
     def content_blocks(self) -> list[ContentBlock]:
         """The content, reasoning and tool calls as standard blocks, for any provider."""
-        from foldline.messages.block_translators import CUSTOM_TRANSLATORS, standard_blocks  # noqa: PLC0415  see base.py
+        from foldline.messages.block_translators import (  # noqa: PLC0415  see base.py
+            CUSTOM_TRANSLATORS,
+            standard_blocks,
+            with_refusal,
+        )
 
         provider = self.response_metadata.get("model_provider")
         if provider in CUSTOM_TRANSLATORS:
@@ -121,7 +125,7 @@ class AIMessage(BaseMessage):
             return CUSTOM_TRANSLATORS[provider][f"translate_content{'_chunk' if is_chunk else ''}"](
                 self
             )
-        return standard_blocks(
+        blocks = standard_blocks(
             self.content,
             provider,
             metadata=self.response_metadata,
@@ -129,6 +133,12 @@ class AIMessage(BaseMessage):
             calls=cast("list[dict[str, Any]]", self._calls_of_blocks()),
             message_id=self.id,
         )
+        return with_refusal(self, blocks) if self._is_complete_message else blocks
+
+    @property
+    def _is_complete_message(self) -> bool:
+        """Whether the metadata belongs to this content: that of a chunk is about the chunks before it, too."""
+        return True
 
     def _calls_of_blocks(self) -> list[Any]:
         """Return the calls for `content_blocks`."""

@@ -27,6 +27,7 @@ from foldline.protocol.blocks import (
     NonStandardContentBlock,
     PlainTextContentBlock,
     ReasoningContentBlock,
+    RefusalContentBlock,
     ServerToolCall,
     ServerToolCallChunk,
     ServerToolResult,
@@ -51,6 +52,7 @@ __all__ = [
     "NonStandardContentBlock",
     "PlainTextContentBlock",
     "ReasoningContentBlock",
+    "RefusalContentBlock",
     "ServerToolCall",
     "ServerToolCallChunk",
     "ServerToolResult",
@@ -66,6 +68,7 @@ __all__ = [
     "create_non_standard_block",
     "create_plaintext_block",
     "create_reasoning_block",
+    "create_refusal_block",
     "create_text_block",
     "create_tool_call",
     "create_video_block",
@@ -108,6 +111,18 @@ def create_text_block(
     """Return a text block."""
     fields = {"text": text, "id": ensure_id(id), "annotations": annotations, "index": index}
     return cast("TextContentBlock", _block("text", fields, kwargs))
+
+
+def create_refusal_block(
+    refusal: str = "",
+    *,
+    id: str | None = None,
+    index: BlockIndex | None = None,
+    **kwargs: object,
+) -> RefusalContentBlock:
+    """Return a refusal block."""
+    fields = {"refusal": refusal, "id": ensure_id(id), "index": index}
+    return cast("RefusalContentBlock", _block("refusal", fields, kwargs))
 
 
 def create_reasoning_block(

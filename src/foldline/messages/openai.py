@@ -144,6 +144,9 @@ def _blocks(
             blocks += [{"type": "text", "text": item}] if item else []
         elif item.get("type") == "tool_result":
             results.append(item)
+        elif item.get("type") == "refusal":  # one without words has nothing to send
+            words = item.get("refusal")
+            blocks += [{"type": "refusal", "refusal": words}] if words else []
         elif (
             item.get("type") == "function_call"
         ):  # of the Responses API, if blocks are passed through

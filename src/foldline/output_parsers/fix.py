@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar
 
 from foldline._io.drive import drive
 from foldline._run import Run
+from foldline.output_parsers._refusals import check_refusal
 from foldline.output_parsers._retrying import RetryingParser
 from foldline.outputs import Generation
 from foldline.prompts import BasePromptTemplate, PromptTemplate
@@ -43,6 +44,7 @@ class OutputFixingParser(RetryingParser[T]):
         return "output_fixing"
 
     async def _parse_generations(self, result: list[Generation], run: Run) -> T:
+        check_refusal(result)  # there is no answer to correct
         return await self._parse_or_fix(result[0].text, run)
 
     async def _parse_or_fix(self, text: str, run: Run) -> T:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Annotated, Any, Generic, cast
+from typing import Annotated, Any, ClassVar, Generic, cast
 
 from pydantic import BaseModel, SkipValidation
 from typing_extensions import TypeVar
@@ -16,6 +16,7 @@ from foldline._traceback import entry_point
 from foldline.exceptions import OutputParserException
 from foldline.messages import BaseMessage
 from foldline.output_parsers._json_stream import JsonStream
+from foldline.output_parsers._refusals import RefusalReader, check_refusal
 from foldline.output_parsers.format_instructions import JSON_FORMAT_INSTRUCTIONS
 from foldline.output_parsers.string import text_of
 from foldline.output_parsers.transform import (
@@ -80,6 +81,7 @@ class JsonOutputParser(BaseCumulativeTransformOutputParser[Value], Generic[Value
     ```
     """
 
+    _rejects_refusals: ClassVar[bool] = True
     pydantic_object: Annotated[type[BaseModel] | None, SkipValidation()] = None
     """The model whose schema the format instructions contain; the result is not validated against it."""
 
@@ -97,6 +99,7 @@ class JsonOutputParser(BaseCumulativeTransformOutputParser[Value], Generic[Value
 
     def parse_result(self, result: list[Generation], *, partial: bool = False) -> Value:
         """Parse the text of the first candidate; with `partial`, None if there is no JSON in it yet."""
+        check_refusal(result, partial=partial)
         text = result[0].text
         try:
             return cast("Value", parse_json_markdown(text))
@@ -131,14 +134,17 @@ class JsonReader:
     def __init__(self, parser: BaseCumulativeTransformOutputParser[Any]) -> None:
         self._json_stream = JsonStream()
         self._results = Results(parser)
+        self._refusal = RefusalReader()
 
     def feed(self, piece: str | BaseMessage) -> Iterable[Any]:
         """Add a piece; return the value so far, if it is new."""
+        self._refusal.feed(piece)
         self._json_stream.feed(text_of(piece))
         return self._emit(self._json_stream.value) if self._json_stream.has_value else ()
 
     def finish(self) -> Iterable[Any]:
-        """Return the final result, if it is new; raise if the text is not empty and has no JSON."""
+        """Return the final result, if it is new; raise if the text is not empty and has no JSON, or for a refusal."""
+        self._refusal.finish()
         text = self._json_stream.text
         if not text.strip():
             return ()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from pydantic import BaseModel, ValidationError, model_validator
 
 from foldline.exceptions import OutputParserException, UsageError
+from foldline.output_parsers._refusals import check_refusal
 from foldline.output_parsers.base import BaseGenerationOutputParser
 from foldline.output_parsers.json import shorten
 from foldline.output_parsers.transform import BaseCumulativeTransformOutputParser
@@ -36,6 +37,7 @@ def _function_call(result: list[Generation]) -> dict[str, Any] | None:
 
 
 def _require_function_call(result: list[Generation]) -> dict[str, Any]:
+    check_refusal(result)
     call = _function_call(result)
     if call is None:
         raise OutputParserException(
@@ -59,6 +61,7 @@ class OutputFunctionsParser(BaseGenerationOutputParser[Any]):
 class JsonOutputFunctionsParser(BaseCumulativeTransformOutputParser[Any]):
     """Returns the function call of an answer, its arguments as JSON."""
 
+    _rejects_refusals: ClassVar[bool] = True
     strict: bool = False
     """Whether arguments must be strict JSON: no raw line breaks in strings."""
     args_only: bool = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import BaseModel, SkipValidation, ValidationError
 
@@ -11,6 +11,7 @@ from foldline.exceptions import OutputParserException
 from foldline.messages import AIMessage, InvalidToolCall
 from foldline.messages.tool import invalid_tool_call
 from foldline.messages.tool import tool_call as create_tool_call
+from foldline.output_parsers._refusals import check_refusal
 from foldline.output_parsers.json import shorten
 from foldline.output_parsers.transform import BaseCumulativeTransformOutputParser
 from foldline.outputs import ChatGeneration, Generation
@@ -120,6 +121,7 @@ class JsonOutputToolsParser(BaseCumulativeTransformOutputParser[Any]):
     ```
     """
 
+    _rejects_refusals: ClassVar[bool] = True
     strict: bool = False
     """Whether arguments must be strict JSON: no raw line breaks in strings."""
     return_id: bool = False
@@ -147,6 +149,7 @@ class JsonOutputToolsParser(BaseCumulativeTransformOutputParser[Any]):
                 "tool calls are read from a chat model's message, and this is text",
                 llm_output=generation.text,
             )
+        check_refusal([generation], partial=partial)
         message = generation.message
         if isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls):
             if not partial and not (self.first_tool_only and message.tool_calls):

@@ -15,6 +15,7 @@ from foldline._run import Run
 from foldline._traceback import closing
 from foldline.messages import BaseMessage, BaseMessageChunk
 from foldline.messages.dicts import message_to_chunk
+from foldline.output_parsers._refusals import check_refusal
 from foldline.output_parsers.base import PACKAGE_PREFIX, BaseOutputParser, generation_of
 from foldline.outputs import ChatGenerationChunk, GenerationChunk
 
@@ -127,6 +128,9 @@ class BaseCumulativeTransformOutputParser(BaseTransformOutputParser[T], Generic[
     diff: bool = False
     """Whether to stream the differences between results instead of the results; see `_diff`."""
 
+    _rejects_refusals: ClassVar[bool] = False
+    """Whether a refusal is an error at the end of a stream."""
+
     def _diff(self, prev: T | None, next: T) -> T:
         raise NotImplementedError(
             f"{type(self).__name__} cannot stream differences: use diff=False"
@@ -167,7 +171,9 @@ class CumulativeReader:
         return self._results.emit(self._parser.parse_result([self._total], partial=True))
 
     def finish(self) -> Iterable[Any]:
-        """Return nothing: every piece has been parsed already."""
+        """Return nothing: every piece has been parsed already; raise for a refusal, if the parser needs an answer."""
+        if self._parser._rejects_refusals and self._total is not None:
+            check_refusal([self._total])
         return ()
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         OutputTokenDetails,
         PlainTextContentBlock,
         ReasoningContentBlock,
+        RefusalContentBlock,
         ServerToolCall,
         ServerToolCallChunk,
         ServerToolResult,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         MessageStart,
         MetadataScalar,
         ReasoningDelta,
+        RefusalDelta,
         Role,
         StreamError,
         TextDelta,
@@ -172,6 +174,8 @@ __all__ = [
     "PlainTextContentBlock",
     "ReasoningContentBlock",
     "ReasoningDelta",
+    "RefusalContentBlock",
+    "RefusalDelta",
     "Role",
     "Rule",
     "ServerToolCall",
@@ -221,12 +225,12 @@ __getattr__: Loader = lazy_exports(
         "DataContentBlock FileContentBlock FinalizedContentBlock HEAVY_FIELDS "
         "ImageContentBlock InputTokenDetails InvalidToolCall MEDIA_TYPES "
         "NonStandardAnnotation NonStandardContentBlock OutputTokenDetails "
-        "PlainTextContentBlock ReasoningContentBlock ServerToolCall ServerToolCallChunk "
+        "PlainTextContentBlock ReasoningContentBlock RefusalContentBlock ServerToolCall ServerToolCallChunk "
         "ServerToolResult TextContentBlock ToolCall ToolCallChunk ToolContentBlock "
         "UsageInfo VideoContentBlock",
         ".events": "BlockDelta ContentBlockDelta ContentBlockDeltaEvent ContentBlockFinish "
         "ContentBlockStart DELTA_FIELDS DataDelta Event FINISH_REASONS FinishReason "
-        "MessageFinish MessageReset MessageStart MetadataScalar ROLES ReasoningDelta Role "
+        "MessageFinish MessageReset MessageStart MetadataScalar ROLES ReasoningDelta RefusalDelta Role "
         "StreamError TextDelta ToolCallDelta",
         ".fold": "MessageBuilder fold",
         ".folded_message": "FoldLimits FoldedMessage normalize_finish_reason",

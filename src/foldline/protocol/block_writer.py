@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never, cast
 
 from foldline.exceptions import MalformedStreamError
-from foldline.protocol.blocks import HEAVY_FIELDS, MEDIA_TYPES, BlockKind
+from foldline.protocol.blocks import HEAVY_FIELDS, MEDIA_TYPES, REQUIRED_TEXT, BlockKind
 from foldline.protocol.clean import clean_json
 from foldline.protocol.events import DELTA_FIELDS, Event
 from foldline.protocol.identity import CALL_KINDS, BlockRegistry, GrowingBlock, Key, kind_of
@@ -26,13 +26,15 @@ Fields: TypeAlias = dict[str, Any]
 DELTA_OF: Final = {
     "text": "text-delta",
     "reasoning": "reasoning-delta",
+    "refusal": "refusal-delta",
     "tool_call": "tool-call-delta",
     "server_tool_call": "tool-call-delta",
     **dict.fromkeys(MEDIA_TYPES, "data-delta"),
 }
 """The delta by which each kind grows; other kinds are sent complete."""
 
-TEXT_KINDS: Final = frozenset({"text", "reasoning"})
+TEXT_KINDS: Final = frozenset({"text", "reasoning", "refusal"})
+"""The kinds that grow by text, in the field of their name."""
 CHUNK_OF: Final = {"tool_call": "tool_call_chunk", "server_tool_call": "server_tool_call_chunk"}
 SKELETON: Final = (
     "type",
@@ -61,6 +63,11 @@ class BlockWriter:
         self.current: GrowingBlock | None = None
         """The block that was written last, while it is open."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no block has begun."""
+        return self._registry.is_empty
+
     def quick(self, kind: str, piece: object, key: Key | None) -> Event | None:
         """Write a slice for the block that was written last, if it clearly belongs there; else return None."""
         block = self.current
@@ -86,7 +93,7 @@ class BlockWriter:
         fields: Fields,
         name: str | None = None,
     ) -> list[Event]:
-        """Write a slice of text, reasoning or a call, with the fields that come with it."""
+        """Write a slice of text, reasoning, a refusal or a call, with the fields that come with it."""
         is_first = self._registry.is_empty and not (id or fields)
         if is_first and kind == "text" and key is None and piece and type(piece) is str:
             return self._first_text(piece)
@@ -94,8 +101,9 @@ class BlockWriter:
         fields = {field: value for field, value in fields.items() if _has_content(value)}
         block = self._registry.find(kind, key, id, name=name, args=piece)
         if block is None:
-            if not (piece or id or name or fields) or self._is_echo(kind, id, piece, fields):
-                return []
+            has_content = piece or id or name or fields or kind == "refusal"
+            if not has_content or self._is_echo(kind, id, piece, fields):
+                return []  # a refusal needs no words to be one
             block = _new_block(kind, key)
         elif id and name and piece and self._is_repeated_part(block, id, name, piece):
             return []
@@ -290,8 +298,8 @@ class BlockWriter:
         content = block.content
         if full_text := "".join(block.parts) or block.pending_text:
             content[DELTA_FIELDS[DELTA_OF[block.kind]][1]] = full_text
-        elif block.kind == "text":
-            content["text"] = ""
+        elif block.kind in REQUIRED_TEXT:
+            content[block.kind] = ""
         if block.kind in CALL_KINDS:
             content = promote(content)
             if content["id"]:
@@ -357,8 +365,8 @@ def _skeleton(content: Fields) -> Fields:
     kind: BlockKind = content["type"]
     light = {name: value for name, value in content.items() if name not in HEAVY_FIELDS}
     match kind:
-        case "text":
-            start = {**light, "text": ""}
+        case "text" | "refusal":
+            start = {**light, kind: ""}
         case "reasoning":
             light.pop("reasoning", None)
             start = light

@@ -58,6 +58,19 @@ class ReasoningContentBlock(TypedDict):
     extras: NotRequired[dict[str, Any]]
 
 
+class RefusalContentBlock(TypedDict):
+    """A refusal that the provider reports as one; `refusal` is empty where it gives no sentence.
+
+    Not in the published protocol; LangChain's messages have it. `extras` has the provider's reason, such as a category.
+    """
+
+    type: Literal["refusal"]
+    refusal: str
+    id: NotRequired[str]
+    index: NotRequired[BlockIndex]
+    extras: NotRequired[dict[str, Any]]
+
+
 class ToolCall(TypedDict):
     """A complete call of one of the client's tools; args are a JSON object."""
 
@@ -201,6 +214,7 @@ ToolContentBlock: TypeAlias = (
 ContentBlock: TypeAlias = (
     TextContentBlock
     | ReasoningContentBlock
+    | RefusalContentBlock
     | InvalidToolCall
     | NonStandardContentBlock
     | DataContentBlock
@@ -209,6 +223,7 @@ ContentBlock: TypeAlias = (
 FinalizedContentBlock: TypeAlias = (
     TextContentBlock
     | ReasoningContentBlock
+    | RefusalContentBlock
     | ToolCall
     | InvalidToolCall
     | ServerToolCall
@@ -220,6 +235,7 @@ FinalizedContentBlock: TypeAlias = (
 BlockKind: TypeAlias = Literal[
     "text",
     "reasoning",
+    "refusal",
     "tool_call",
     "tool_call_chunk",
     "invalid_tool_call",
@@ -239,6 +255,8 @@ that lacks a new kind."""
 BLOCK_KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)
 BLOCK_TYPES: Final[frozenset[str]] = frozenset(BLOCK_KINDS)
 MEDIA_TYPES: Final[frozenset[str]] = frozenset({"image", "audio", "video", "file"})
+REQUIRED_TEXT: Final[frozenset[str]] = frozenset({"text", "refusal"})
+"""The kinds whose text is present even if it is empty; reasoning may be hidden."""
 HEAVY_FIELDS = frozenset({"args", "base64", "output", "value"})
 """Payloads that are sent once: never in the `content-block-start` of a complete block."""
 

@@ -37,6 +37,16 @@ class ReasoningDelta(TypedDict):
     reasoning: str
 
 
+class RefusalDelta(TypedDict):
+    """Appends to the block's `refusal`.
+
+    Not in the published protocol: its readers ignore the delta, and take the block from its finish.
+    """
+
+    type: Literal["refusal-delta"]
+    refusal: str
+
+
 class DataDelta(TypedDict):
     """Appends to the block's `base64`."""
 
@@ -60,7 +70,12 @@ class BlockDelta(TypedDict):
 
 
 DeltaKind: TypeAlias = Literal[
-    "text-delta", "reasoning-delta", "data-delta", "tool-call-delta", "block-delta"
+    "text-delta",
+    "reasoning-delta",
+    "refusal-delta",
+    "data-delta",
+    "tool-call-delta",
+    "block-delta",
 ]
 """The `type` of a delta."""
 DELTA_KINDS: Final[tuple[DeltaKind, ...]] = get_args(DeltaKind)
@@ -72,6 +87,8 @@ def _fields_of(kind: DeltaKind) -> tuple[str, str] | None:
             return "text", "text"
         case "reasoning-delta":
             return "reasoning", "reasoning"
+        case "refusal-delta":
+            return "refusal", "refusal"
         case "data-delta":
             return "data", "base64"
         case "tool-call-delta":
@@ -87,7 +104,9 @@ DELTA_FIELDS: Final[dict[str, tuple[str, str]]] = {
 }
 """The deltas that append: delta type -> (the field of the delta, the field of the block that grows)."""
 
-ContentBlockDelta: TypeAlias = TextDelta | ReasoningDelta | DataDelta | ToolCallDelta | BlockDelta
+ContentBlockDelta: TypeAlias = (
+    TextDelta | ReasoningDelta | RefusalDelta | DataDelta | ToolCallDelta | BlockDelta
+)
 
 
 class MessageStart(TypedDict):

@@ -216,7 +216,13 @@ class MessageBuilder:
         match kind:
             case "block-delta":
                 self._replace(block, delta, index)
-            case "text-delta" | "reasoning-delta" | "data-delta" | "tool-call-delta":
+            case (
+                "text-delta"
+                | "reasoning-delta"
+                | "refusal-delta"
+                | "data-delta"
+                | "tool-call-delta"
+            ):
                 self._append(block, delta, index)
             case _:  # of a later protocol: ignored
                 if TYPE_CHECKING:
@@ -289,7 +295,7 @@ class MessageBuilder:
             self._refuse_args(index)
         if (
             streamed_text
-            and target in ("text", "reasoning", "base64")
+            and target in ("text", "reasoning", "refusal", "base64")
             and content.get(target) is None
         ):
             content[target] = mend_surrogates(streamed_text)

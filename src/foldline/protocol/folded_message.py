@@ -80,6 +80,7 @@ EMPTY_VALUE: Final = {"type": "non_standard"}
 DELTA_OF_TYPE: Final[dict[str, str]] = {
     "text": "text-delta",
     "reasoning": "reasoning-delta",
+    "refusal": "refusal-delta",
     "tool_call_chunk": "tool-call-delta",
     "server_tool_call_chunk": "tool-call-delta",
     "tool_call": "tool-call-delta",

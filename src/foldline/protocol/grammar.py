@@ -307,6 +307,7 @@ CHECKS: Final[dict[str, Check]] = {kind: _check_of(kind) for kind in EVENT_KINDS
 COMPARED: Final = (
     ("text-delta", "text", "V11"),
     ("reasoning-delta", "reasoning", "V11"),
+    ("refusal-delta", "refusal", "V11"),
     ("data-delta", "base64", "V16"),
 )
 """Deltas that must add up to a field of the finish, and the number of the rule."""

@@ -100,6 +100,7 @@ RULES: dict[str, Rule] = {
     "tool_call_id": first,
     "text": append,
     "reasoning": append,
+    "refusal": append,
     "args": append,
     "base64": append,
     "annotations": extend,

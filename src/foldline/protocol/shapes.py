@@ -108,6 +108,8 @@ def _delta_shape(kind: DeltaKind) -> Shape:
             return {"text": TEXT}
         case "reasoning-delta":
             return {"reasoning": TEXT}
+        case "refusal-delta":
+            return {"refusal": TEXT}
         case "data-delta":
             return {"data": TEXT, "encoding?": TEXT}
         case "tool-call-delta":
@@ -122,12 +124,14 @@ COMMON: Final[Shape] = {"id?": TEXT_OR_NONE, "extras?": DICT_OR_NONE}
 MEDIA: Final[Shape] = {"url?": TEXT, "base64?": TEXT, "file_id?": TEXT, "mime_type?": TEXT}
 
 
-def _block_shape(kind: BlockKind) -> Shape:  # noqa: PLR0911  one case per block
+def _block_shape(kind: BlockKind) -> Shape:  # noqa: C901, PLR0911  one case per block
     match kind:
         case "text":
             return {"text": TEXT, "annotations?": LIST}
         case "reasoning":
             return {"reasoning?": TEXT}
+        case "refusal":
+            return {"refusal": TEXT}
         case "tool_call_chunk" | "server_tool_call_chunk":
             return {"name?": TEXT_OR_NONE, "args?": TEXT_OR_NONE}
         case "tool_call" | "server_tool_call":
@@ -149,10 +153,8 @@ def _block_shape(kind: BlockKind) -> Shape:  # noqa: PLR0911  one case per block
 
 def _legal_deltas(kind: BlockKind) -> frozenset[str]:
     match kind:
-        case "text":
-            return frozenset({"text-delta"})
-        case "reasoning":
-            return frozenset({"reasoning-delta"})
+        case "text" | "reasoning" | "refusal":
+            return frozenset({f"{kind}-delta"})
         case "tool_call_chunk" | "server_tool_call_chunk":
             return frozenset({"tool-call-delta"})
         case "text-plain":
@@ -177,7 +179,7 @@ BLOCK_SHAPES: Final[dict[str, Shape]] = {kind: _block_shape(kind) for kind in BL
 """Blocks as a finish must have them; types that are not listed may have any fields."""
 
 FINISH_FIELDS: Final = frozenset(
-    {"args", "base64", "output", "value", "text", "status", "id", "name"}
+    {"args", "base64", "output", "value", "text", "refusal", "status", "id", "name"}
 )
 """Fields that a start may leave to the finish."""
 

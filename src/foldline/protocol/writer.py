@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, cast
 
 from foldline.exceptions import MalformedStreamError
-from foldline.protocol.block_writer import DELTA_OF, BlockWriter
+from foldline.protocol.block_writer import DELTA_OF, TEXT_KINDS, BlockWriter
 from foldline.protocol.blocks import MEDIA_TYPES, UsageInfo
 from foldline.protocol.events import (
     Event,
@@ -93,6 +93,11 @@ class EventWriter:
     def is_started(self) -> bool:
         """Whether `message-start` was sent."""
         return self._is_started
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether a block was written."""
+        return not self._blocks.is_empty
 
     @property
     def is_over(self) -> bool:
@@ -198,6 +203,17 @@ class EventWriter:
             fields["extras"] = extras
         return self._check_open(self._blocks.write("reasoning", reasoning, key, id, fields))
 
+    def refusal(
+        self,
+        refusal: str | None = None,
+        key: Key | None = None,
+        id: str | None = None,
+        extras: dict[str, Any] | None = None,
+    ) -> list[Event]:
+        """Write a slice of a refusal, or record that the model refused without a word; extras say why."""
+        fields = {"extras": extras} if extras else {}
+        return self._check_open(self._blocks.write("refusal", refusal, key, id, fields))
+
     def tool_call(
         self,
         key: Key | None = None,
@@ -252,7 +268,7 @@ class EventWriter:
         if kind in CALL_KINDS:
             name, args = part.pop("name", None), part.pop("args", None)
             return self._call(kind, key, block.get("id"), name, args, part)
-        if kind in ("text", "reasoning"):
+        if kind in TEXT_KINDS:
             text = part.pop(kind, None)
             return self._check_open(self._blocks.write(kind, text, key, block.get("id"), part))
         return self._check_open(self._blocks.part(kind, part, key, block.get("id")))

@@ -30,6 +30,8 @@ def _is_shared(kind: BlockKind) -> bool:
             return True
         case "reasoning" | "server_tool_call" | "server_tool_result" | "non_standard":
             return False
+        case "refusal":
+            return True
         case "tool_call_chunk" | "server_tool_call_chunk":
             return False
         case _:
@@ -100,6 +102,8 @@ def _convert_block(
     block: Block, writer: str, policy: ForeignBlocks, notes: list[str]
 ) -> Block | None:
     kind = block["type"]
+    if kind == "refusal":  # its words are an answer; without them there is nothing to send
+        return {"type": "text", "text": block["refusal"]} if block["refusal"] else None
     if kind in SHARED:
         return _portable_block(block, writer, notes)
     text = _describe(block) if policy == "convert" else None
@@ -139,13 +143,9 @@ def _describe(block: Block) -> str | None:  # noqa: PLR0911  one case per kind
             output = block.get("output")
             text = output if isinstance(output, str) else _json(output)
             return f"[it returned: {text}]" if output else None
-        case "non_standard":
-            value = block.get("value")
-            refusal = value.get("refusal") if isinstance(value, dict) else None
-            return refusal if isinstance(refusal, str) else None
-        case "tool_call_chunk" | "server_tool_call_chunk":
+        case "non_standard" | "tool_call_chunk" | "server_tool_call_chunk":
             return None
-        case "text" | "image" | "audio" | "video" | "file" | "text-plain":
+        case "text" | "refusal" | "image" | "audio" | "video" | "file" | "text-plain":
             return None  # portable, never described
         case "tool_call" | "invalid_tool_call":
             return None

@@ -26,6 +26,7 @@ from foldline.exceptions import (
     ModelPermissionDeniedError,
     ModelQuotaError,
     ModelRateLimitError,
+    ModelRefusalError,
     ModelTimeoutError,
     RateLimitError,
     SchemaError,
@@ -167,6 +168,7 @@ FIXED_MESSAGES: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = 
     (ModelOverloadedError, "overloaded", "the model's provider is overloaded: try later"),
     (ModelTimeoutError, "timeout", "the model did not answer in time"),
     (ModelConnectionError, "upstream", "the model's provider could not be reached"),
+    (ModelRefusalError, "upstream", "the model refused to answer: change the request"),
     (StructuredOutputError, "upstream", "the model's answer did not fit the schema"),
 )
 """Errors whose text stays on the server -> what the client gets instead; the first that fits is used."""

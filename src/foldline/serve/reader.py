@@ -20,11 +20,18 @@ __all__ = ["ChatReader", "Op", "text_of_output"]
 
 Kind = Literal[
     "message", "text-start", "text", "text-end", "reasoning-start", "reasoning", "reasoning-end",
-    "call-start", "call-args", "call-end", "block", "message-end", "reset", "tool-start", "tool-delta",
-    "tool-end", "ask", "custom", "step", "end",
+    "refusal-start", "refusal", "refusal-end", "call-start", "call-args", "call-end", "block", "message-end", "reset",
+    "tool-start", "tool-delta", "tool-end", "ask", "custom", "step", "end",
 ]  # fmt: skip
 
-GROWING: Final = {"text-delta": "text", "reasoning-delta": "reasoning", "tool-call-delta": "args"}
+GROWING: Final = {
+    "text-delta": "text",
+    "reasoning-delta": "reasoning",
+    "refusal-delta": "refusal",
+    "tool-call-delta": "args",
+}
+TEXTS: Final = frozenset({"text", "reasoning", "refusal"})
+"""Blocks that grow by text, in the field of their name."""
 CALLS: Final = frozenset({"tool_call", "tool_call_chunk", "invalid_tool_call"})
 
 
@@ -107,7 +114,7 @@ class ChatReader:
         kind = content["type"]
         block = self._blocks[index] = _Block(self.count, kind)
         self.count += 1
-        if kind in ("text", "reasoning"):
+        if kind in TEXTS:
             yield from self._grow_block(block, kind, content.get(kind) or "", opens=True)
         elif kind in CALLS:
             block.id, block.name = content.get("id"), content.get("name")
@@ -129,7 +136,8 @@ class ChatReader:
         kind: Any = "call-args" if field_name == "args" else field_name
         if (opens or text) and kind != "call-args" and not block.is_open:
             block.is_open = True
-            yield Op("text-start" if kind == "text" else "reasoning-start", block.number)
+            start: Any = f"{kind}-start"
+            yield Op(start, block.number)
         if text:
             block.length += len(text)
             yield Op(kind, block.number, text)
@@ -155,10 +163,10 @@ class ChatReader:
         if block is None:
             return
         kind = content["type"]
-        if kind in ("text", "reasoning"):
+        if kind in TEXTS:
             full_text = content.get(kind) or ""
             yield from self._grow_block(block, kind, full_text[block.length :], opens=True)
-            end: Any = "text-end" if kind == "text" else "reasoning-end"
+            end: Any = f"{kind}-end"
             yield Op(end, block.number, full_text, content)
         elif kind in CALLS:
             yield from self._finish_call(block, content)
@@ -263,7 +271,7 @@ def _text_of_message(data: object) -> str | None:
             return content
         if isinstance(content, list):
             return "".join(
-                item if isinstance(item, str) else item.get("text", "")
+                item if isinstance(item, str) else item.get("text") or item.get("refusal") or ""
                 for item in content
                 if isinstance(item, str | Mapping)
             )

@@ -129,8 +129,8 @@ def _block(block: object) -> dict[str, Any]:
     if not isinstance(block, dict):
         return _text(block)
     kind = block.get("type")
-    if kind in ("text", "input_text", "output_text"):
-        return _text(block.get("text"))
+    if kind in ("text", "input_text", "output_text", "refusal"):
+        return _text(block.get("refusal" if kind == "refusal" else "text") or "")
     if kind in ("reasoning", "thinking"):
         return {
             "type": "reasoning",

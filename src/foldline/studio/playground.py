@@ -18,6 +18,7 @@ from foldline.language_models._types import LanguageModelInput
 from foldline.language_models.base_chat_model import BaseChatModel
 from foldline.language_models.profile import known_profiles
 from foldline.messages import AIMessage, BaseMessage
+from foldline.messages._refusal import has_refusal, refusal_of
 from foldline.prices import message_cost
 from foldline.providers import REGISTRY, find_provider, provider_names
 from foldline.runnables.base import Runnable
@@ -173,6 +174,8 @@ class Playground:
         if answer is None:
             yield event("error", {"error": "the model gave no answer", "partial": False})
             return
+        if has_refusal(answer):
+            yield event("text", (refusal_of(answer) or {}).get("refusal") or "(refused)")
         yield event("end", _end(answer))
 
     async def _answer_schema(

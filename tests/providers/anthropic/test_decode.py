@@ -253,7 +253,22 @@ def test_F_T16_the_stop_reason_is_kept_raw_and_normalised(name, raw, reason):
 def test_a_refusal_says_why():
     message = message_of(decode_stream(stream_of("refusal")))
 
-    assert message.response_metadata["stop_details"]["category"] == "bio"
+    details = message.response_metadata["stop_details"]
+    assert details["category"] == "bio"
+    *before, refusal = message.content_blocks
+    assert refusal == {
+        "type": "refusal",
+        "refusal": details.get("explanation") or "",
+        "extras": {"category": "bio"},
+    }
+    assert message.text == "".join(block["text"] for block in before)
+
+
+def test_a_refusal_without_text_is_a_block_and_not_an_empty_answer():
+    message = message_of(decode_stream(stream_of("refusal-empty")))
+
+    assert [block["type"] for block in message.content_blocks] == ["refusal"]
+    assert message.text == ""
 
 
 def test_F_S12_what_nobody_knows_is_kept_and_harms_nothing():

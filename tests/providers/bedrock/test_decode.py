@@ -128,6 +128,30 @@ def test_every_stop_reason_has_our_word(reason, expected):
     assert message_of(decoder().decode_answer(answer)).finish_reason == expected
 
 
+@pytest.mark.parametrize("reason", ["content_filtered", "guardrail_intervened"])
+def test_an_answer_that_a_filter_left_empty_is_a_refusal(reason):
+    empty = {**whole_of("text"), "stopReason": reason}
+    empty["output"] = {"message": {"role": "assistant", "content": []}}
+
+    message = message_of(decoder().decode_answer(empty))
+
+    assert message.content_blocks == [
+        {"type": "refusal", "refusal": "", "extras": {"stop_reason": reason}}
+    ]
+
+
+def test_text_that_a_guardrail_changed_is_an_answer_and_filtered_text_ends_with_a_refusal():
+    masked = {**whole_of("text"), "stopReason": "guardrail_intervened"}
+    filtered = {**whole_of("text"), "stopReason": "content_filtered"}
+
+    kinds = [
+        [block["type"] for block in message_of(decoder().decode_answer(answer)).content_blocks]
+        for answer in (masked, filtered)
+    ]
+
+    assert kinds == [["text"], ["text", "refusal"]]
+
+
 def test_usage_counts_the_cache_as_input():
     usage = {**USAGE, "cacheReadInputTokens": 100, "cacheWriteInputTokens": 50}
     details = [{"ttl": "1h", "inputTokens": 50}]

@@ -216,11 +216,24 @@ def test_F_T17_a_block_or_a_broken_call_is_never_an_ordinary_end(name, raw, reas
     assert (message.response_metadata["finish_reason"], message.finish_reason) == (raw, reason)
 
 
-def test_F_T17_a_blocked_prompt_is_an_empty_message_that_says_why():
+def test_F_T17_a_blocked_prompt_is_a_refusal_that_says_why():
     message = message_of(decode_stream(stream_of("blocked-prompt")))
 
-    assert message.content_blocks == []
+    assert message.content_blocks == [
+        {"type": "refusal", "refusal": "", "extras": {"block_reason": "PROHIBITED_CONTENT"}}
+    ]
     assert message.response_metadata["prompt_feedback"]["blockReason"] == "PROHIBITED_CONTENT"
+
+
+@pytest.mark.parametrize("name", ["safety", "safety-without-content"])
+def test_F_T17_an_answer_that_was_stopped_for_safety_ends_with_a_refusal(name):
+    message = message_of(decode_stream(stream_of(name)))
+
+    *before, refusal = message.content_blocks
+    assert refusal["type"] == "refusal"
+    assert refusal["extras"] == {"finish_reason": "SAFETY"}
+    assert [block["type"] for block in before] == (["text"] if name == "safety" else [])
+    assert message.text == "".join(block["text"] for block in before)
 
 
 def test_F_T17_a_malformed_call_can_be_asked_for_again():

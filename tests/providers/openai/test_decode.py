@@ -133,8 +133,9 @@ def test_F_T16_a_refusal_is_a_block_and_a_reason(name: str) -> None:
     message, _ = recordings.both_messages(lambda: decoder(name), "openai", name)
 
     (block,) = message.content_blocks
-    assert block["type"] == "non_standard"
-    assert block["value"]["refusal"].startswith("I'm sorry")
+    assert block["type"] == "refusal"
+    assert block["refusal"].startswith("I'm sorry")
+    assert message.text == ""
     assert message.finish_reason == "refusal"
 
 

@@ -16,6 +16,7 @@ from foldline.globals import SETTINGS
 from foldline.language_models._call.cache_key import KeyedModel, cache_key
 from foldline.language_models._call.request import ChatRequest
 from foldline.messages import AIMessage
+from foldline.messages._refusal import has_refusal
 from foldline.outputs import ChatGeneration, Generation
 from foldline.protocol.folded_message import normalize_finish_reason
 
@@ -121,10 +122,10 @@ def cache_in_force(choice: Choice) -> BaseCache | None:
 
 
 def is_complete(message: object, *, needs_reason: bool = False) -> bool:
-    """Return whether an answer may be cached: it is complete, and no call in it is invalid."""
+    """Return whether an answer may be cached: it is complete, no refusal, and no call in it is invalid."""
     if not isinstance(message, AIMessage):
         return True
-    if message.status != "complete" or message.invalid_tool_calls:
+    if message.status != "complete" or message.invalid_tool_calls or has_refusal(message):
         return False
     if message.finish_reason is not None:
         return message.finish_reason in COMPLETE_REASONS

@@ -26,6 +26,7 @@ from foldline.language_models.structured.schema_walk import (
 )
 from foldline.language_models.structured.tool_binding import check_flags, tool_name, tools_of
 from foldline.messages import AIMessage
+from foldline.messages._refusal import refusal_error, refusal_of
 from foldline.protocol.events import Event
 from foldline.utils._json_repair import GUESSES
 from foldline.utils._signature_schema import is_typed_dict
@@ -276,8 +277,8 @@ class StructuredCheck:
         """Return the object in an answer."""
         if self.calls_others(message):
             return Answer()
-        if message.finish_reason == "refusal":
-            return Answer(None, [f"the model refused: {_refusal(message)}"])
+        if (refusal := refusal_of(message)) is not None:
+            return Answer(None, [f"the model refused: {refusal['refusal']}"])
         if self.method == "tool":
             calls = [call for call in message.tool_calls if call["name"] == self.schema.name]
             if not calls:
@@ -295,7 +296,9 @@ class StructuredCheck:
         return any(call["name"] in self.tools for call in message.tool_calls)
 
     def error(self, message: AIMessage, issues: list[str]) -> StructuredOutputError:
-        """Return the error of an answer that does not fit."""
+        """Return the error of an answer that does not fit, or of a refusal."""
+        if (refusal := refusal_error(message)) is not None:
+            return refusal
         error = StructuredOutputError(
             f"the answer does not fit {self.schema.name}: {'; '.join(issues[:5])}"
         )
@@ -403,16 +406,6 @@ class StructuredWatch:
         if self._check.method == "tool":
             return block.get("name") == self._check.schema.name
         return block.get("type") == "text"
-
-
-def _refusal(message: AIMessage) -> str:
-    """Return the text of a refusal: text, or a separate block."""
-    words = [str(message.text)]
-    for block in message.content_blocks:
-        value = dict(block).get("value")
-        if isinstance(value, dict) and isinstance(value.get("refusal"), str):
-            words.append(value["refusal"])
-    return " ".join(filter(None, words))
 
 
 def choose_method(

@@ -23,10 +23,17 @@ from foldline.messages.block_translators.pipeline import (
     TRANSLATORS,
     message_translator,
     standard_blocks,
+    with_refusal,
 )
 from foldline.protocol.blocks import ContentBlock
 
-__all__ = ["get_translator", "register_translator", "standard_blocks", "translates_text"]
+__all__ = [
+    "get_translator",
+    "register_translator",
+    "standard_blocks",
+    "translates_text",
+    "with_refusal",
+]
 
 MessageTranslator: TypeAlias = Callable[[Any], list[ContentBlock]]
 

@@ -46,6 +46,8 @@ def translate(block: Block) -> list[Block] | None:
         return _media(block)
     if kind == "text":
         return [block] if _is_standard_text(block) else None
+    if kind == "refusal" and not isinstance(block.get("refusal"), str):
+        return None
     if kind == "reasoning" and "reasoning" not in block and isinstance(block.get("summary"), list):
         return None
     return [block]

@@ -57,8 +57,9 @@ def refusal_of_kwargs(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Bl
     refusal = kwargs.get("refusal")
     if not isinstance(refusal, str) or not refusal:
         return []
-    block: Block = {"type": "non_standard", "value": {"type": "refusal", "refusal": refusal}}
-    return [] if block in blocks else [block]
+    if any(block.get("type") == "refusal" for block in blocks):
+        return []
+    return [{"type": "refusal", "refusal": refusal}]
 
 
 def items_of_kwargs(kwargs: Mapping[str, Any]) -> list[Block]:

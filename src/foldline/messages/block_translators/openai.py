@@ -219,10 +219,19 @@ def _message(block: Block) -> list[Block] | None:
     return blocks
 
 
+def _refusal(block: Block) -> list[Block] | None:
+    if not isinstance(block.get("refusal"), str):
+        return None
+    standard_keys = ("type", "refusal", "id", "extras")
+    standard = {key: value for key, value in block.items() if key in standard_keys}
+    return [with_extras(standard, unread_fields(block, standard_keys))]
+
+
 READERS: dict[str, Callable[[Block], list[Block] | None]] = {
     "text": _text,
     "output_text": _text,
     "input_text": _text,
+    "refusal": _refusal,
     "message": _message,
     "reasoning": _reasoning,
     "function_call": _function_call,

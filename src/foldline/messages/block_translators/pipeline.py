@@ -16,6 +16,7 @@ from foldline.messages.block_translators.kwargs_blocks import (
     refusal_of_kwargs,
     with_item_ids,
 )
+from foldline.messages.block_translators.refusals import refusal_of_metadata, refusal_of_value
 from foldline.protocol.blocks import ContentBlock
 from foldline.protocol.merge import copy_json
 
@@ -26,6 +27,7 @@ __all__ = [
     "MessageLike",
     "message_translator",
     "standard_blocks",
+    "with_refusal",
 ]
 
 TRANSLATORS: dict[str, Translator] = {}
@@ -120,10 +122,21 @@ def standard_blocks(
     return cast("list[ContentBlock]", blocks)
 
 
+def with_refusal(message: MessageLike, blocks: list[ContentBlock]) -> list[ContentBlock]:
+    """Return the blocks of a complete message, with the refusal that only its metadata reports, if it does."""
+    refusal = refusal_of_metadata(message.response_metadata, has_content=bool(blocks))
+    if refusal is None or any(block.get("type") == "refusal" for block in blocks):
+        return blocks
+    return [*blocks, cast("ContentBlock", refusal)]
+
+
 def _translate_item(
     item: Block, translators: Sequence[Translator], *, is_standard: bool
 ) -> list[Block]:
-    if is_standard and item.get("type") in common.STANDARD_TYPES:
+    kind = item.get("type")
+    if kind == "non_standard" and (refusal := refusal_of_value(item)) is not None:
+        return [copy_json(refusal)]
+    if is_standard and kind in common.STANDARD_TYPES:
         return [copy_json(item)]
     for translate in translators:
         blocks = translate(item)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from foldline.exceptions import MalformedStreamError
 from foldline.messages.block_translators import openai as translator
 from foldline.messages.block_translators.kwargs_blocks import blocks_of_kwargs
+from foldline.messages.block_translators.refusals import refusal_of_metadata
 from foldline.protocol.events import Event
 from foldline.protocol.tool_call_text import parse_tool_args
 from foldline.protocol.writer import EventWriter
@@ -32,6 +33,7 @@ __all__ = ["ChoiceDecoder"]
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning")
 AUDIO_KEY: Final = "audio"
 FUNCTION_KEY: Final = "function_call"
+REFUSAL_KEY: Final = "refusal"
 
 
 class ChoiceDecoder:
@@ -130,6 +132,8 @@ class ChoiceDecoder:
         events = self._close_audio() if self._transcript else []
         events += self._write_executed(is_last=True)
         if self._finish_reason is not None:
+            if not self._has_refused:
+                events += self._refusal_of_reason(self._finish_reason)
             metadata = {**(metadata or {}), "finish_reason": self._finish_reason}
         if self._logprobs:
             self.writer.metadata({"logprobs": self._logprobs})
@@ -261,8 +265,12 @@ class ChoiceDecoder:
             return []
         self._has_refused = True
         self._refusal_text = (self._refusal_text or "") + refusal
-        value = {"type": "refusal", "refusal": refusal}
-        return self.writer.block({"type": "non_standard", "value": value}, "refusal")
+        return self.writer.refusal(refusal, REFUSAL_KEY)
+
+    def _refusal_of_reason(self, reason: str) -> list[Event]:
+        """Return the block of an answer that a filter left empty, or that the host calls a refusal."""
+        refusal = refusal_of_metadata({"finish_reason": reason}, has_content=self.writer.has_blocks)
+        return [] if refusal is None else self.writer.block(refusal, is_complete=True)
 
     def _tool_call(self, call: CallDelta) -> list[Event]:
         index = call.get("index")

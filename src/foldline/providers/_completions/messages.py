@@ -20,7 +20,6 @@ from foldline.providers._foreign_messages import (
     ForeignBlocks,
     add_note,
     blocks_for,
-    is_own,
     note_title,
     plain_text,
 )
@@ -81,11 +80,13 @@ class MessageEncoder:
         body["content"] = content
         return body
 
-    def _part(self, block: Block) -> Body:
+    def _part(self, block: Block) -> Body:  # noqa: C901  one case per kind
         kind: BlockKind = block["type"]
         match kind:
             case "text":
                 return {"type": "text", "text": block["text"], **_cache_control(block)}
+            case "refusal":
+                return {"type": "text", "text": block["refusal"]}
             case "text-plain" if block.get("text") is not None:
                 note_title(block, self._notes)
                 return {"type": "text", "text": block["text"]}
@@ -130,7 +131,7 @@ class MessageEncoder:
         body["content"] = text
         return body
 
-    def _assistant_blocks(self, message: AIMessage, body: Body) -> Body:
+    def _assistant_blocks(self, message: AIMessage, body: Body) -> Body:  # noqa: C901  one case per kind
         blocks = blocks_for(message, self._providers, self._policy, self._notes)
         texts: list[str] = []
         calls: list[Body] = []
@@ -143,12 +144,14 @@ class MessageEncoder:
                     add_note(self._notes, "a tool call that did not parse was left out")
                 case "tool_call" | "invalid_tool_call":
                     calls.append(self._call(block))
+                case "refusal" if not self._host.tells_nulls:
+                    texts.append(block["refusal"])
                 case "reasoning":
                     pass
                 case (
                     ("image" | "audio" | "video" | "file" | "text-plain" | "non_standard")
                     | ("server_tool_call" | "server_tool_result")
-                    | ("tool_call_chunk" | "server_tool_call_chunk")
+                    | ("tool_call_chunk" | "server_tool_call_chunk" | "refusal")
                 ):
                     self._encode_unknown(block, body)
                 case _:
@@ -161,7 +164,6 @@ class MessageEncoder:
         elif body["content"] is None and "refusal" not in body and "audio" not in body:
             body["content"] = ""
         self._reasoning(blocks, body)
-        self._encode_extras(message, body)
         return body
 
     def _call(self, block: Block) -> Body:
@@ -222,13 +224,9 @@ class MessageEncoder:
             body[host.reasoning_field] = "".join(texts)
 
     def _encode_unknown(self, block: Block, body: Body) -> None:
-        value = block.get("value")
-        if (
-            block["type"] == "non_standard"
-            and isinstance(value, dict)
-            and value.get("type") == "refusal"
-        ):
-            body["refusal"] = body.get("refusal", "") + value["refusal"]
+        if block["type"] == "refusal":  # OpenAI's own field
+            if block["refusal"]:
+                body["refusal"] = body.get("refusal", "") + block["refusal"]
         elif block["type"] == "audio" and block.get("id"):
             body["audio"] = {"id": block["id"]}
         else:
@@ -236,12 +234,6 @@ class MessageEncoder:
                 self._notes,
                 f"{block['type']} has no place in an assistant message of chat completions",
             )
-
-    def _encode_extras(self, message: AIMessage, body: Body) -> None:
-        """Add fields of this host that are not content."""
-        extras = message.additional_kwargs
-        if extras.get("refusal") and "refusal" not in body and is_own(message, self._providers):
-            body["refusal"] = extras["refusal"]
 
 
 def _user_body(media: list[Body]) -> Body:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeGuard, cast
 
 from foldline.exceptions import MalformedStreamError, StreamTruncatedError
 from foldline.messages.block_translators.anthropic import translate
+from foldline.messages.block_translators.refusals import refusal_of_metadata
 from foldline.protocol.events import Event
 from foldline.protocol.merge import merge_dicts
 from foldline.protocol.writer import EventWriter
@@ -159,6 +160,7 @@ class AnthropicDecoder:
         if self._usage:
             self._metadata["usage"] = self._usage
         self._metadata.setdefault("stop_sequence", None)
+        events += self._refusal()
         return events + self._writer.finish(metadata=self._metadata)
 
     def _stop(self, reason: str | None) -> None:
@@ -166,6 +168,12 @@ class AnthropicDecoder:
             self._is_stopped = True
             self._writer.metadata({"stop_reason": reason})
             self._writer.reason(STOP_REASONS.get(reason, reason))
+
+    def _refusal(self) -> list[Event]:
+        """Return the block of a refusal, which this API reports as a reason; text before it stays."""
+        metadata = {**self._metadata, **self._writer.metadata_so_far}
+        refusal = refusal_of_metadata(metadata, has_content=self._writer.has_blocks)
+        return [] if refusal is None else self._writer.block(refusal, is_complete=True)
 
     def _note(self, fields: Block, known_fields: frozenset[str]) -> None:
         self._metadata |= _unknown_fields(fields, *known_fields)

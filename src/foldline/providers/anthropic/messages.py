@@ -77,6 +77,8 @@ class MessageEncoder(TurnEncoder):
         match kind:
             case "text":
                 return self._text(block)
+            case "refusal":
+                return self._text({"text": block["refusal"]})
             case "image":
                 return encode_image(block)
             case "file" | "text-plain":
@@ -132,7 +134,7 @@ class MessageEncoder(TurnEncoder):
         encoded = [self._encode_block(block, is_signed=is_signed) for block in blocks]
         return _mark_last_block([block for block in encoded if block is not None], message)
 
-    def _encode_block(self, block: Block, *, is_signed: bool) -> Block | None:
+    def _encode_block(self, block: Block, *, is_signed: bool) -> Block | None:  # noqa: C901, PLR0911  one case per kind
         kind: BlockKind = block["type"]
         match kind:
             case "reasoning":
@@ -143,6 +145,10 @@ class MessageEncoder(TurnEncoder):
                 return WRITERS[kind](block)
             case "text":
                 return self._cited_text(block)
+            case "refusal" if is_signed:
+                return None  # Anthropic's comment on the answer, not a part of it
+            case "refusal":
+                return self._text({"text": block["refusal"]})
             case "invalid_tool_call":
                 return self._broken_call(block)
             case "image" | "audio" | "video" | "file" | "text-plain":

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeGuard, cast
 
 from foldline.exceptions import MalformedStreamError, StreamTruncatedError
 from foldline.messages.block_translators.bedrock_converse import translate
+from foldline.messages.block_translators.refusals import refusal_of_metadata
 from foldline.protocol.events import Event
 from foldline.protocol.merge import copy_json, merge_dicts
 from foldline.protocol.writer import EventWriter
@@ -141,6 +142,9 @@ class BedrockDecoder:
 
     def _finish(self) -> list[Event]:
         events = [event for key in list(self._pending) for event in self._release(key)]
+        refusal = refusal_of_metadata(self._metadata, has_content=self._writer.has_blocks)
+        if refusal is not None:
+            events += self._writer.block(refusal, is_complete=True)
         return events + self._writer.finish(metadata=self._metadata)
 
     def _stop(self, reason: str | None) -> None:

@@ -72,6 +72,8 @@ class MessageEncoder(TurnEncoder):
         match kind:
             case "text":
                 return _encode_text(block)
+            case "refusal":
+                return _encode_text({"text": block["refusal"]})
             case "image" | "video" | "audio":
                 return encode_media(block)
             case "file" | "text-plain":
@@ -135,7 +137,7 @@ class MessageEncoder(TurnEncoder):
                 return self._encode_broken_call(block)
             case "tool_call" | "server_tool_call" | "server_tool_result":
                 return CALL_ENCODERS[kind](block)
-            case "image" | "audio" | "video" | "file" | "text-plain" | "non_standard":
+            case "image" | "audio" | "video" | "file" | "text-plain" | "non_standard" | "refusal":
                 pass
             case "tool_call_chunk" | "server_tool_call_chunk":
                 pass

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from foldline.exceptions import MalformedStreamError, StreamTruncatedError
 from foldline.messages import AIMessage
+from foldline.messages.block_translators.refusals import refusal_of_metadata
 from foldline.protocol.events import Event
 from foldline.protocol.fold import fold
 from foldline.protocol.folded_message import counts_of
@@ -125,7 +126,15 @@ class CandidateDecoder:
                 events += self.writer.text("", text.key, annotations=notes)
         if late_citations:
             self._metadata["late_citations"] = late_citations
-        return events + self.writer.finish(metadata={**metadata, **self._metadata})
+        metadata = {**metadata, **self._metadata}
+        return events + self._refusal(metadata) + self.writer.finish(metadata=metadata)
+
+    def _refusal(self, metadata: dict[str, Any]) -> list[Event]:
+        """Return the block of a blocked prompt or answer; text before it stays."""
+        refusal = refusal_of_metadata(
+            {**metadata, "finish_reason": self.reason}, has_content=self.writer.has_blocks
+        )
+        return [] if refusal is None else self.writer.block(refusal, is_complete=True)
 
     def _note(self, candidate: Candidate) -> None:
         for name, value in candidate.items():

@@ -75,6 +75,8 @@ class MessageEncoder(TurnEncoder):
         match kind:
             case "text":
                 return {"text": block["text"]} if block["text"] else None
+            case "refusal":
+                return {"text": block["refusal"]} if block["refusal"] else None
             case "text-plain" if block.get("text") is not None:
                 note_title(block, self._notes)
                 return {"text": block["text"]}
@@ -134,13 +136,17 @@ class MessageEncoder(TurnEncoder):
             calls[0]["thoughtSignature"] = PLACEHOLDER_SIGNATURE
         return parts
 
-    def _encode_block(self, block: Block, *, is_own_message: bool) -> Part | None:  # noqa: PLR0911  one case per kind
+    def _encode_block(self, block: Block, *, is_own_message: bool) -> Part | None:  # noqa: C901, PLR0911  one case per kind
         kind: BlockKind = block["type"]
         extras = block.get("extras") or {}
         signature = _signature(extras)
         match kind:
             case "text":
                 return {"text": block["text"], **signature} if block["text"] or signature else None
+            case "refusal" if not block["refusal"] or extras:
+                return None  # Gemini's comment on the answer, not a part of it
+            case "refusal":
+                return {"text": block["refusal"]}
             case "reasoning":
                 return self._thought(block, signature)
             case "tool_call" | "invalid_tool_call":

@@ -68,6 +68,8 @@ class ItemEncoder:
     def _part(self, block: Block) -> Body:
         kind: BlockKind = block["type"]
         match kind:
+            case "refusal":
+                return {"type": "input_text", "text": block["refusal"]}
             case "text" | "text-plain" if block.get("text") is not None:
                 note_title(block, self._notes)
                 return {"type": "input_text", "text": block["text"]}
@@ -128,11 +130,13 @@ class ItemEncoder:
                 items.append(item)
         return items
 
-    def _item(self, block: Block, results: dict[str, Block]) -> Body | None:  # noqa: PLR0911  one line per kind
+    def _item(self, block: Block, results: dict[str, Block]) -> Body | None:  # noqa: C901, PLR0911  one line per kind
         kind: BlockKind = block["type"]
         match kind:
             case "text":
                 return _message(block, _output_text(block))
+            case "refusal":
+                return _refusal(block)
             case "reasoning":
                 return self._reasoning(block)
             case "tool_call" | "invalid_tool_call":
@@ -257,8 +261,14 @@ def _item_id(block: Block) -> str | None:
 
 
 def _is_part(block: Block) -> bool:
-    """Whether a block is a part of a message (a refusal, or from a message) instead of an item."""
-    return block["value"].get("type") == "refusal" or str(_item_id(block)).startswith("msg")
+    """Whether a block is a part of a message instead of an item."""
+    return str(_item_id(block)).startswith("msg")
+
+
+def _refusal(block: Block) -> Body | None:
+    if not block["refusal"]:
+        return None  # it has nothing to send
+    return _message(block, {"type": "refusal", "refusal": block["refusal"]})
 
 
 def _message(block: Block, part: Body) -> Body:

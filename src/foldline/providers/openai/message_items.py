@@ -82,11 +82,9 @@ class MessageItem(Item):
         if not text:
             return []
         self.has_refused = True
-        block: Native = {"type": "non_standard", "value": {"type": "refusal", "refusal": text}}
-        if place not in self._texts:
-            block |= self._block_name(place)
+        block: Native = self._block_name(place) if place not in self._texts else {}
         self._texts[place].add(text)
-        return self.writer.block(block, (self.key, place))
+        return self.writer.refusal(text, (self.key, place), **block)
 
     def _block_name(self, place: int) -> Native:
         id, extras = self._begin(place, {})

@@ -136,7 +136,9 @@ class AguiView:
                 self._message = f"{self._id}-{self._count}"
                 self._calls = []
                 self._model_metadata = op.data
-            case "text":
+            case "refusal-end":
+                yield {"type": "CUSTOM", "name": "refusal", "value": op.data}
+            case "text" | "refusal":  # the protocol has no message for refusals
                 if self._text is None:
                     self._text = self._message
                     yield {

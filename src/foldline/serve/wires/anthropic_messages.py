@@ -127,6 +127,7 @@ class MessageView(AnswerView):
         self._content: list[JsonObject] = []
         self._places: dict[int, int] = {}
         self._reason = "end_turn"
+        self._refusal: JsonObject | None = None
         self.has_begun = False
 
     def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
@@ -159,8 +160,15 @@ class MessageView(AnswerView):
                 yield self._close(op)
             case "call-start" | "call-args" | "call-end" if not self.is_agent:
                 yield from self._take_call(op)
+            case "refusal-end":
+                category = (op.data.get("extras") or {}).get("category")
+                explanation = op.text or None
+                self._refusal = {
+                    "type": "refusal", "category": category, "explanation": explanation,
+                }  # fmt: skip
             case "message-end":
-                self._reason = STOP_REASONS.get(self.finish_reason(op), "end_turn")
+                reason = STOP_REASONS.get(self.finish_reason(op), "end_turn")
+                self._reason = reason if self._refusal is None else "refusal"
             case _:
                 pass
 
@@ -205,8 +213,13 @@ class MessageView(AnswerView):
             "content": content,
             "stop_reason": reason,
             "stop_sequence": None,
+            **self._details(),
             "usage": self._usage(),
         }
+
+    def _details(self) -> JsonObject:
+        """Return the words of a refusal, where Anthropic has them."""
+        return {"stop_details": self._refusal} if self._refusal is not None else {}
 
     def _usage(self) -> dict[str, int]:
         return (self.usage or UsageTotal()).as_messages()
@@ -215,7 +228,7 @@ class MessageView(AnswerView):
         """Return the last events."""
         if not self.has_begun:
             yield {"type": "message_start", "message": self._message([], None)}
-        delta = {"stop_reason": self._reason, "stop_sequence": None}
+        delta = {"stop_reason": self._reason, "stop_sequence": None, **self._details()}
         yield {"type": "message_delta", "delta": delta, "usage": self._usage()}
         yield {"type": "message_stop"}
 

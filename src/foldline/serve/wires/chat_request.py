@@ -58,8 +58,9 @@ def _decode_assistant(item: Body, name: str | None) -> AIMessage:
     content: str | list[Any] = ""
     if item.get("content") is not None:
         content = _content(item)
-    elif item.get("refusal") is not None:
-        content = item.text("refusal")
+    if item.get("refusal") is not None:
+        parts = [content] if isinstance(content, str) and content else list(content)
+        content = [*parts, {"type": "refusal", "refusal": item.text("refusal")}]
     calls = [_decode_call(call) for call in item.objects("tool_calls", most=256)]
     valid: list[Any] = [call for call in calls if call["type"] == "tool_call"]
     invalid: list[Any] = [call for call in calls if call["type"] != "tool_call"]
@@ -84,7 +85,7 @@ def _decode_part(part: Body) -> JsonObject:
     if kind == "text":
         return {"type": "text", "text": part.text("text")}
     if kind == "refusal":
-        return {"type": "text", "text": part.text("refusal")}
+        return {"type": "refusal", "refusal": part.text("refusal")}
     if kind == "image_url":
         inner = part.object("image_url")
         if inner is None:

@@ -45,6 +45,7 @@ class ChoiceView(AnswerView):
         self._index = index
         self._text: list[str] = []
         self._reasoning: list[str] = []
+        self._refusal: list[str] = []
         self._calls: dict[int, JsonObject] = {}
         self._annotations: list[JsonObject] = []
         self._images: list[JsonObject] = []
@@ -62,7 +63,8 @@ class ChoiceView(AnswerView):
             if not self._has_begun:
                 self._has_begun = True
                 delta = {"role": "assistant", **delta}
-                delta.setdefault("content", None if "tool_calls" in delta else "")
+                has_other = "tool_calls" in delta or "refusal" in delta
+                delta.setdefault("content", None if has_other else "")
             yield self._chunk(delta)
 
     def _delta(self, op: Op) -> JsonObject | None:
@@ -72,6 +74,9 @@ class ChoiceView(AnswerView):
             case "reasoning":
                 self._reasoning.append(op.text)
                 return {"reasoning_content": op.text}
+            case "refusal":
+                self._refusal.append(op.text)
+                return {"refusal": op.text}
             case "call-start" if not self.is_agent:
                 return self._start_call(op)
             case "call-args" if not self.is_agent:
@@ -97,7 +102,10 @@ class ChoiceView(AnswerView):
                 return {"images": [image]}
             case "message-end":
                 self._separates = bool(self._text)
-                self._reason = FINISH_REASONS.get(self.finish_reason(op), "stop")
+                # The API ends a refusal with "stop"; without words only the reason shows it.
+                is_refusal = bool(self._refusal)
+                reason = FINISH_REASONS.get(self.finish_reason(op), "stop")
+                self._reason = "stop" if is_refusal else reason
                 self._logprobs = completion_logprobs(op.data.get("metadata") or {})
             case "ask":
                 self._error = ServeError("conflict", "asks a person")
@@ -139,10 +147,11 @@ class ChoiceView(AnswerView):
         problem = self.problem(info)
         if problem is not None:
             raise problem
+        has_content = bool(self._text) or not (self._calls or self._refusal)
         message: JsonObject = {
             "role": "assistant",
-            "content": "".join(self._text) if self._text or not self._calls else None,
-            "refusal": None,
+            "content": "".join(self._text) if has_content else None,
+            "refusal": "".join(self._refusal) or None,
         }
         if self._reasoning:
             message["reasoning_content"] = "".join(self._reasoning)

@@ -174,7 +174,7 @@ def _last_text(events: list[JsonObject], output: object, app: ServedApp) -> str:
         for op in reader.read(item):
             if op.kind == "message":
                 text = ""
-            elif op.kind == "text":
+            elif op.kind in ("text", "refusal"):
                 text += op.text
     return text
 

@@ -87,7 +87,7 @@ def _decode_part(part: Body) -> JsonObject:
     if kind in ("input_text", "output_text", "text"):
         return {"type": "text", "text": part.text("text")}
     if kind == "refusal":
-        return {"type": "text", "text": part.text("refusal")}
+        return {"type": "refusal", "refusal": part.text("refusal")}
     if kind == "input_image":
         url = part.maybe_text("image_url")
         if url is None:

@@ -54,6 +54,8 @@ class ResponseView(AnswerView):
         match op.kind:
             case "text-start" | "text" | "text-end":
                 yield from self._take_text(op)
+            case "refusal-start" | "refusal" | "refusal-end":
+                yield from self._take_refusal(op)
             case "reasoning-start" | "reasoning" | "reasoning-end":
                 yield from self._take_reasoning(op)
             case "call-start" | "call-args" | "call-end" if not self.is_agent:
@@ -91,19 +93,8 @@ class ResponseView(AnswerView):
 
     def _take_text(self, op: Op) -> Iterator[JsonObject]:
         if op.kind == "text-start":
-            item: JsonObject = {
-                "type": "message",
-                "id": f"msg_{self._id}_{op.number}",
-                "role": "assistant",
-                "status": "in_progress",
-                "content": [],
-            }
-            yield self._add(op, item)
             part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
-            yield self._event(
-                "response.content_part.added", **self._place(op), content_index=0, part=dict(part)
-            )
-            item["content"].append(part)
+            yield from self._begin_message(op, part)
             return
         part = self.output[self._places[op.number]]["content"][0]
         place = {**self._place(op), "content_index": 0}
@@ -122,6 +113,35 @@ class ResponseView(AnswerView):
                 annotation=citation,
             )
         yield self._event("response.output_text.done", **place, text=part["text"], logprobs=[])
+        yield self._event("response.content_part.done", **place, part=_copy(part))
+        yield self._done(op)
+
+    def _begin_message(self, op: Op, part: JsonObject) -> Iterator[JsonObject]:
+        """Begin a message item of one part."""
+        item: JsonObject = {
+            "type": "message",
+            "id": f"msg_{self._id}_{op.number}",
+            "role": "assistant",
+            "status": "in_progress",
+            "content": [],
+        }
+        yield self._add(op, item)
+        yield self._event(
+            "response.content_part.added", **self._place(op), content_index=0, part=dict(part)
+        )
+        item["content"].append(part)
+
+    def _take_refusal(self, op: Op) -> Iterator[JsonObject]:
+        if op.kind == "refusal-start":
+            yield from self._begin_message(op, {"type": "refusal", "refusal": ""})
+            return
+        part = self.output[self._places[op.number]]["content"][0]
+        place = {**self._place(op), "content_index": 0}
+        if op.kind == "refusal":
+            part["refusal"] += op.text
+            yield self._event("response.refusal.delta", **place, delta=op.text)
+            return
+        yield self._event("response.refusal.done", **place, refusal=part["refusal"])
         yield self._event("response.content_part.done", **place, part=_copy(part))
         yield self._done(op)
 

@@ -143,6 +143,8 @@ class UiStream:
         self._is_in_step = False
         self._calls: list[tuple[str, str, object]] = []
         self._names: dict[int, tuple[str, str]] = {}
+        self._refusals: set[int] = set()
+        self._has_refused = False
         self._sources = 0
         self.reason = "stop"
         self.error: str | None = None
@@ -178,6 +180,12 @@ class UiStream:
                 yield {"type": op.kind, "id": f"b{op.number}"}
             case "text" | "reasoning":
                 yield {"type": f"{op.kind}-delta", "id": f"b{op.number}", "delta": op.text}
+            case "refusal":
+                yield from self._refuse(op)
+            case "refusal-end":
+                if op.text:
+                    yield {"type": "text-end", "id": f"b{op.number}"}
+                self._has_refused = True
             case "reasoning-end":
                 yield {"type": op.kind, "id": f"b{op.number}"}
             case "text-end":
@@ -187,6 +195,13 @@ class UiStream:
                 yield from self._take_call(op)
             case _:
                 yield from self._take_other(op)
+
+    def _refuse(self, op: Op) -> Iterator[JsonObject]:
+        """Show a refusal as text, since the protocol has no part for it; the finish reason says what it is."""
+        if op.number not in self._refusals:
+            self._refusals.add(op.number)
+            yield {"type": "text-start", "id": f"b{op.number}"}
+        yield {"type": "text-delta", "id": f"b{op.number}", "delta": op.text}
 
     def _citations(self, op: Op) -> Iterator[JsonObject]:
         for note in op.data.get("annotations") or ():
@@ -240,7 +255,8 @@ class UiStream:
             case "custom":
                 yield {"type": "data-custom", "data": op.data, "transient": True}
             case "message-end":
-                self.reason = FINISH_REASONS.get(op.text, "other")
+                reason = "refusal" if self._has_refused else op.text
+                self.reason = FINISH_REASONS.get(reason, "other")
                 if op.text == "error":
                     self.error = "the model's answer ended with an error"
             case "reset":

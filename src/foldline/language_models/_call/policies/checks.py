@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from foldline._streams.answer import Batch, CompleteAnswer
 from foldline._streams.state import MESSAGE
-from foldline.exceptions import StructuredOutputError
+from foldline.exceptions import ModelRefusalError, StructuredOutputError
 from foldline.language_models._call.policies.output_check import (
     OutputCheck,
     Verdict,
@@ -26,6 +26,7 @@ from foldline.language_models._call.policy import (
 )
 from foldline.language_models._call.request import ChatRequest
 from foldline.messages import AIMessage, BaseMessage
+from foldline.messages._refusal import refusal_error, refusal_of
 from foldline.messages.usage import UsageMetadata
 from foldline.protocol.events import Event
 
@@ -166,18 +167,24 @@ class ChecksPolicy(Policy):
         self._failures += 1
         self._rejected = message
         # On a retry a model refuses again, and filtered content is filtered again.
-        is_last = self._failures > check.max_retries or message.finish_reason in FINAL_REASONS
+        is_final = message.finish_reason in FINAL_REASONS or refusal_of(message) is not None
+        is_last = self._failures > check.max_retries or is_final
         if is_last and check.gives_up_quietly:
             return {"issues": verdict.issues}
-        issues = "; ".join(verdict.issues[:5])
-        error = StructuredOutputError(
-            f"the answer cannot be used: {issues}"
-            + (f" (asked {self._failures} times)" if is_last and self._failures > 1 else ""),
-            is_retryable=not is_last,
-        )
+        error = refusal_error(message) or self._error(message, verdict, is_last=is_last)
         error.raw, error.issues, error.usage = message, verdict.issues, message.usage_metadata
         error.partial, error.llm_output, error.value = message, str(message.text), value
         raise error
+
+    def _error(
+        self, message: AIMessage, verdict: Verdict, *, is_last: bool
+    ) -> StructuredOutputError:
+        """Return the error of an answer with words; what a filter made of it is a refusal too."""
+        issues = "; ".join(verdict.issues[:5])
+        times = f" (asked {self._failures} times)" if is_last and self._failures > 1 else ""
+        is_filtered = message.finish_reason in FINAL_REASONS
+        error_class = ModelRefusalError if is_filtered else StructuredOutputError
+        return error_class(f"the answer cannot be used: {issues}{times}", is_retryable=not is_last)
 
     # -- what follows a rejected answer
 
