@@ -277,6 +277,33 @@ def test_a_commit_whose_answer_is_lost_is_repeated_only_if_allowed(
     assert names(database) == ["plum"]
 
 
+@pytest.mark.parametrize("may_repeat", [True, False])
+def test_a_second_commit_whose_answer_is_lost_too_is_not_said_to_be_unwritten(
+    may_repeat: bool, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    database, attempts = open_database(postgres_url, FRUIT), list[int]()
+    commit = psycopg.Transaction.__exit__
+
+    def commit_and_break(self: Any, *error: Any) -> Any:
+        result = commit(self, *error)
+        if len(attempts) == 2:
+            raise psycopg.OperationalError("the answer was lost")
+        return result
+
+    def work(connection: Connection) -> None:
+        attempts.append(1)
+        connection.run(ADD, ("plum", 1))
+        if len(attempts) == 1:
+            break_connection(connection)
+
+    monkeypatch.setattr(psycopg.Transaction, "__exit__", commit_and_break)
+    with pytest.raises(StoreError, match="whether it was written is not known"):
+        database.write(work, may_repeat=may_repeat)
+    monkeypatch.undo()
+
+    assert names(database) == ["plum"]
+
+
 @pytest.mark.slow
 def test_a_restart_of_the_server_is_survived(postgres_server: Server, postgres_url: str):
     database = open_database(postgres_url, FRUIT)
@@ -450,6 +477,21 @@ def test_a_file_in_a_folder_that_may_only_be_read_is_read_as_it_is_now(open_fold
     assert sorted(names(reader)) == ["fig", "plum"]
     add(reader, "pear")
     assert sorted(names(writer)) == ["fig", "pear", "plum"]
+
+
+def test_a_file_that_may_only_be_read_and_whose_log_cannot_be_read_is_an_error(open_folder: Path):
+    path, copy = open_folder / "fruit.db", open_folder / "copies" / "fruit.db"
+    writer = SqliteDatabase(path, FRUIT)
+    writer.maintain("PRAGMA wal_checkpoint(TRUNCATE)")
+    add(writer, "plum")  # it is in the log only, as after the end of a killed process
+    copy.parent.mkdir()
+    for suffix in ("", "-wal"):
+        copy.with_name(copy.name + suffix).write_bytes(Path(f"{path}{suffix}").read_bytes())
+
+    with reading_only(copy.parent), pytest.raises(StoreError, match=r"fruit\.db-wal.*may be written"):
+        names(SqliteDatabase(copy, FRUIT))
+
+    assert names(SqliteDatabase(copy, FRUIT)) == ["plum"]
 
 
 def test_a_database_waits_for_other_writers_as_long_as_it_is_given(tmp_path: Path):

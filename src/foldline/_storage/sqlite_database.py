@@ -287,7 +287,12 @@ class SqliteDatabase:
                 raise
         else:
             return connection
-        # SQLite cannot make the file by which readers and writers agree: the file is read as it is now.
+        # SQLite cannot make the file by which readers and writers agree: the file is read as it is now, without its log.
+        if _size(f"{self._path}-wal"):
+            raise StoreError(
+                f"{self.where}: {self.where}-wal has changes that cannot be read where nothing may be written: open the "
+                "file once where its folder may be written, or copy both files there"
+            )
         snapshot = self._connect_to(f"{Path(self._path).as_uri()}?immutable=1")
         snapshot.is_snapshot = True
         return snapshot
@@ -383,6 +388,13 @@ class SqliteDatabase:
 
 def _may_write(folder: str) -> bool:
     return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
 def _file_at(path: str) -> tuple[int, int] | None:
