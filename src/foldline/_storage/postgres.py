@@ -126,8 +126,8 @@ class PostgresServer:
         """Return the error of a commit whose answer was lost."""
         text = " ".join(str(error).split())
         return StoreError(
-            "PostgreSQL: the connection broke in the middle of a commit, and whether it was written is not known: check "
-            f"before you write it again ({text})"
+            "PostgreSQL: the connection broke in the middle of a commit, and whether it was written is not known: "
+            f"check before you write it again ({text})"
         )
 
     def _explained(self, error: Exception) -> StoreError:

@@ -287,11 +287,11 @@ class SqliteDatabase:
                 raise
         else:
             return connection
-        # SQLite cannot make the file by which readers and writers agree: the file is read as it is now, without its log.
+        # SQLite cannot make the file by which readers and writers agree: it is read as it is now, without its log.
         if _size(f"{self._path}-wal"):
             raise StoreError(
-                f"{self.where}: {self.where}-wal has changes that cannot be read where nothing may be written: open the "
-                "file once where its folder may be written, or copy both files there"
+                f"{self.where}: {self.where}-wal has changes that cannot be read where nothing may be written: open "
+                "the file once where its folder may be written, or copy both files there"
             )
         snapshot = self._connect_to(f"{Path(self._path).as_uri()}?immutable=1")
         snapshot.is_snapshot = True
