@@ -488,7 +488,10 @@ def test_a_file_that_may_only_be_read_and_whose_log_cannot_be_read_is_an_error(o
     for suffix in ("", "-wal"):
         copy.with_name(copy.name + suffix).write_bytes(Path(f"{path}{suffix}").read_bytes())
 
-    with reading_only(copy.parent), pytest.raises(StoreError, match=r"fruit\.db-wal.*may be written"):
+    with (
+        reading_only(copy.parent),
+        pytest.raises(StoreError, match=r"fruit\.db-wal.*may be written"),
+    ):
         names(SqliteDatabase(copy, FRUIT))
 
     assert names(SqliteDatabase(copy, FRUIT)) == ["plum"]
