@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
@@ -417,6 +419,51 @@ def test_a_file_that_is_replaced_gives_no_silent_loss(tmp_path: Path):
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute(NAMES).fetchall() == [("fig",)]
     assert names(database) == ["fig"]
+
+
+def test_a_file_that_is_replaced_is_an_error_of_each_object_that_had_it_open(tmp_path: Path):
+    path = tmp_path / "fruit.db"
+    first, second = open_database(path, FRUIT), open_database(path, FRUIT)
+    add(first, "plum")
+    assert names(second) == ["plum"]
+    for file in tmp_path.glob("fruit.db*"):
+        file.unlink()
+
+    third = open_database(path, FRUIT)  # it never had the other file
+    for database in (first, second):
+        with pytest.raises(StoreError, match="removed or replaced"):
+            add(database, "lost")
+        add(database, f"new {id(database)}")
+
+    assert len(names(third)) == 2
+
+
+# -- many objects of one place
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_many_objects_of_one_place_share_its_connections(place: str, is_async: bool):
+    def work(number: int) -> Database:
+        database = open_database(place, FRUIT)
+        add(database, f"fruit {number}")
+        return database
+
+    async def all_at_once() -> list[Database]:
+        return await asyncio.gather(*(asyncio.to_thread(work, number) for number in range(150)))
+
+    if is_async:
+        databases = asyncio.run(all_at_once())
+    else:
+        with ThreadPoolExecutor(16) as threads:
+            databases = list(threads.map(work, range(150)))
+
+    assert all(len(names(database)) == 150 for database in databases)
+    if place.startswith("postgresql"):
+        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        assert databases[0].rows(query)[0][0] <= 8
+    elif os.path.isdir("/proc/self/fd"):
+        links = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+        assert links.count(os.path.realpath(place)) <= 8
 
 
 def test_a_file_that_may_not_be_written_says_so(tmp_path: Path):

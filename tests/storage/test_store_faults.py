@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
+from foldline._storage.open_database import open_database
 from foldline._storage.postgres import PostgresServer
-from foldline._storage.sqlite_database import FileConnection, SqliteDatabase
+from foldline._storage.sqlite_database import SqliteConnection, SqliteDatabase
 from foldline.caches import PostgresCache, SQLiteCache
 from foldline.chat_history import PostgresChatMessageHistory, SQLiteChatMessageHistory
 from foldline.checkpoint import Entry, PostgresSaver, SqliteSaver
@@ -194,7 +195,7 @@ class Place:
             return
         open_connection = SqliteDatabase._open
 
-        def open_bounded(database: SqliteDatabase) -> FileConnection:
+        def open_bounded(database: SqliteDatabase) -> SqliteConnection:
             connection = open_connection(database)
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
             connection.execute(f"PRAGMA max_page_count = {pages}")
@@ -314,8 +315,8 @@ def test_a_damaged_file_is_a_store_error_when_it_is_opened(place: Place, damage:
 def test_a_lock_of_another_is_waited_for_in_bounds(place: Place, monkeypatch: pytest.MonkeyPatch):
     place.write("a")
     place.store.close()
-    for owner in (SqliteDatabase, PostgresServer):
-        monkeypatch.setitem(owner.__init__.__kwdefaults__, "patience", 0.3)
+    for function in (open_database, PostgresServer.__init__):
+        monkeypatch.setitem(function.__kwdefaults__, "patience", 0.3)
     place.store = place.open()
     began = time.monotonic()
 

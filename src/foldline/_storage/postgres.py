@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
-from foldline._storage.pool import ConnectionPool
+from foldline._storage.pool import ConnectionPool, shared_pool
 from foldline.exceptions import MissingExtraError, StoreError
 from foldline.utils.data_places import is_url, place_name
 
@@ -48,8 +48,9 @@ class PostgresServer:
         self._patience = patience
         self.where = place_name(conninfo) if is_url(conninfo) else "PostgreSQL"
         """How errors name it, without a password."""
-        self._pool: ConnectionPool[PostgresConnection] = ConnectionPool(
-            "PostgreSQL", self._connect, size=pool_size, patience=patience
+        self._pool: ConnectionPool[PostgresConnection] = shared_pool(
+            (conninfo, pool_size, patience),
+            lambda: ConnectionPool("PostgreSQL", self._connect, size=pool_size, patience=patience),
         )
         self.run(lambda connection: connection.execute(schema or "SELECT 1"))
 
