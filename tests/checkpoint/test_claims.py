@@ -6,13 +6,15 @@ import gc
 import os
 import pickle
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from foldline._storage import forget
+from foldline._storage.schema import LockNumber
 from foldline.agents import create_agent
 from foldline.checkpoint import (
     BaseCheckpointSaver,
@@ -296,3 +298,41 @@ def test_a_busy_thread_is_a_conflict_for_a_client_of_the_server():
     assert isinstance(error, StoreError)
     assert failure.kind == "conflict"
     assert "secret" not in failure.message
+
+
+@pytest.mark.parametrize("deletion", ["delete_thread", "forget"])
+def test_a_deletion_waits_for_an_append_under_way_and_deletes_it_too(
+    deletion: str, postgres_url: str
+):
+    saver = PostgresSaver(postgres_url)
+    saver.append("t", "", [Entry("1", None, "{}")], after=None)
+
+    def delete() -> None:
+        if deletion == "forget":
+            forget.delete_checkpoints(postgres_url, ["t"])
+        else:
+            saver.delete_thread("t")
+
+    with ThreadPoolExecutor() as pool, psycopg.connect(postgres_url) as writer:
+        # What `append` of another process does, before its commit.
+        lock = "SELECT pg_advisory_xact_lock(hashtextextended('t', %s))"
+        writer.execute(lock, (int(LockNumber.THREAD),))
+        writer.execute(
+            "INSERT INTO foldline_checkpoints (thread, namespace, id, parent, body) "
+            "VALUES ('t', '', '2', '1', '{}')"
+        )
+        result = pool.submit(delete)
+        wait([result], timeout=0.5)
+        writer.commit()
+        result.result(timeout=10)
+
+    assert saver.read("t", "") == []
+
+
+def test_more_threads_are_forgotten_than_one_statement_or_transaction_can_name(postgres_url: str):
+    saver = PostgresSaver(postgres_url)
+    saver.append("last", "", [Entry("1", None, "{}")], after=None)
+    names = [*(f"{number}" for number in range(70_000)), "last"]
+
+    assert forget.delete_checkpoints(postgres_url, names) == 1
+    assert saver.read("last", "") == []

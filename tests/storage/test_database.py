@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
@@ -277,6 +279,33 @@ def test_a_commit_whose_answer_is_lost_is_repeated_only_if_allowed(
     assert names(database) == ["plum"]
 
 
+@pytest.mark.parametrize("may_repeat", [True, False])
+def test_a_second_commit_whose_answer_is_lost_too_is_not_said_to_be_unwritten(
+    may_repeat: bool, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    database, attempts = open_database(postgres_url, FRUIT), list[int]()
+    commit = psycopg.Transaction.__exit__
+
+    def commit_and_break(self: Any, *error: Any) -> Any:
+        result = commit(self, *error)
+        if len(attempts) == 2:
+            raise psycopg.OperationalError("the answer was lost")
+        return result
+
+    def work(connection: Connection) -> None:
+        attempts.append(1)
+        connection.run(ADD, ("plum", 1))
+        if len(attempts) == 1:
+            break_connection(connection)
+
+    monkeypatch.setattr(psycopg.Transaction, "__exit__", commit_and_break)
+    with pytest.raises(StoreError, match="whether it was written is not known"):
+        database.write(work, may_repeat=may_repeat)
+    monkeypatch.undo()
+
+    assert names(database) == ["plum"]
+
+
 @pytest.mark.slow
 def test_a_restart_of_the_server_is_survived(postgres_server: Server, postgres_url: str):
     database = open_database(postgres_url, FRUIT)
@@ -392,6 +421,51 @@ def test_a_file_that_is_replaced_gives_no_silent_loss(tmp_path: Path):
     assert names(database) == ["fig"]
 
 
+def test_a_file_that_is_replaced_is_an_error_of_each_object_that_had_it_open(tmp_path: Path):
+    path = tmp_path / "fruit.db"
+    first, second = open_database(path, FRUIT), open_database(path, FRUIT)
+    add(first, "plum")
+    assert names(second) == ["plum"]
+    for file in tmp_path.glob("fruit.db*"):
+        file.unlink()
+
+    third = open_database(path, FRUIT)  # it never had the other file
+    for database in (first, second):
+        with pytest.raises(StoreError, match="removed or replaced"):
+            add(database, "lost")
+        add(database, f"new {id(database)}")
+
+    assert len(names(third)) == 2
+
+
+# -- many objects of one place
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_many_objects_of_one_place_share_its_connections(place: str, is_async: bool):
+    def work(number: int) -> Database:
+        database = open_database(place, FRUIT)
+        add(database, f"fruit {number}")
+        return database
+
+    async def all_at_once() -> list[Database]:
+        return await asyncio.gather(*(asyncio.to_thread(work, number) for number in range(150)))
+
+    if is_async:
+        databases = asyncio.run(all_at_once())
+    else:
+        with ThreadPoolExecutor(16) as threads:
+            databases = list(threads.map(work, range(150)))
+
+    assert all(len(names(database)) == 150 for database in databases)
+    if place.startswith("postgresql"):
+        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        assert databases[0].rows(query)[0][0] <= 8
+    elif os.path.isdir("/proc/self/fd"):
+        links = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+        assert links.count(os.path.realpath(place)) <= 8
+
+
 def test_a_file_that_may_not_be_written_says_so(tmp_path: Path):
     database = SqliteDatabase(tmp_path / "fruit.db", FRUIT)
 
@@ -450,6 +524,24 @@ def test_a_file_in_a_folder_that_may_only_be_read_is_read_as_it_is_now(open_fold
     assert sorted(names(reader)) == ["fig", "plum"]
     add(reader, "pear")
     assert sorted(names(writer)) == ["fig", "pear", "plum"]
+
+
+def test_a_file_that_may_only_be_read_and_whose_log_cannot_be_read_is_an_error(open_folder: Path):
+    path, copy = open_folder / "fruit.db", open_folder / "copies" / "fruit.db"
+    writer = SqliteDatabase(path, FRUIT)
+    writer.maintain("PRAGMA wal_checkpoint(TRUNCATE)")
+    add(writer, "plum")  # it is in the log only, as after the end of a killed process
+    copy.parent.mkdir()
+    for suffix in ("", "-wal"):
+        copy.with_name(copy.name + suffix).write_bytes(Path(f"{path}{suffix}").read_bytes())
+
+    with (
+        reading_only(copy.parent),
+        pytest.raises(StoreError, match=r"fruit\.db-wal.*may be written"),
+    ):
+        names(SqliteDatabase(copy, FRUIT))
+
+    assert names(SqliteDatabase(copy, FRUIT)) == ["plum"]
 
 
 def test_a_database_waits_for_other_writers_as_long_as_it_is_given(tmp_path: Path):

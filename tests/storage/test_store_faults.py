@@ -315,7 +315,7 @@ def test_a_damaged_file_is_a_store_error_when_it_is_opened(place: Place, damage:
 def test_a_lock_of_another_is_waited_for_in_bounds(place: Place, monkeypatch: pytest.MonkeyPatch):
     place.write("a")
     place.store.close()
-    for function in (SqliteDatabase.__init__, PostgresServer.__init__, open_database):
+    for function in (open_database, PostgresServer.__init__):
         monkeypatch.setitem(function.__kwdefaults__, "patience", 0.3)
     place.store = place.open()
     began = time.monotonic()

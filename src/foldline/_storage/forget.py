@@ -7,13 +7,15 @@ file. An older foldline wrote no such row in PostgreSQL, where all its tables ha
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from foldline._storage.postgres import PostgresConnection, PostgresServer
-from foldline._storage.schema import read_version
+from foldline._storage.postgres_database import LOCK
+from foldline._storage.schema import LockNumber, read_version
 from foldline.exceptions import StoreError
 from foldline.utils.data_places import is_url
 
@@ -32,6 +34,8 @@ HISTORY: Final = Kind("history", "foldline_messages", {"foldline_messages": "mes
 CHECKPOINTS: Final = Kind(
     "checkpoints", "foldline_checkpoints", {"foldline_checkpoints": "checkpoints"}
 )
+DELETED_AT_ONCE: Final = 500
+"""The most threads of one transaction: PostgreSQL has room for some thousand locks."""
 WORKERS: Final = Kind("workers", "foldline_workers", {})
 SERVE: Final = Kind("serve", "serve_runs", {})
 
@@ -51,11 +55,14 @@ def delete_messages(place: str | Path, sessions: Iterable[str]) -> int:
 
 def delete_checkpoints(place: str | Path, threads: Iterable[str]) -> int:
     """Delete threads from a store of checkpoints, with their owners; return how many checkpoints."""
-    ids = list(threads)
-    _delete(place, WORKERS, lambda delete, _: delete("foldline_writers", "thread", ids))
-    return _delete(
-        place, CHECKPOINTS, lambda delete, _: delete("foldline_checkpoints", "thread", ids)
-    )
+    ids, count = sorted(set(threads)), 0
+    for start in range(0, len(ids), DELETED_AT_ONCE):
+        names = ids[start : start + DELETED_AT_ONCE]
+        # The owners first: a run that goes on cannot write any more.
+        _delete(place, WORKERS, partial(_delete_rows, "foldline_writers", "thread", names), names)
+        work = partial(_delete_rows, "foldline_checkpoints", "thread", names)
+        count += _delete(place, CHECKPOINTS, work, names)
+    return count
 
 
 def delete_served_runs(place: str | Path, runs: Iterable[str], threads: Iterable[str]) -> int:
@@ -63,16 +70,25 @@ def delete_served_runs(place: str | Path, runs: Iterable[str], threads: Iterable
 
     def work(delete: Delete, select: Select) -> int:
         ids = {*runs, *select("id", "serve_runs", "thread", threads)}
-        delete("serve_events", "run", ids)
         delete("serve_threads", "id", threads)
-        return delete("serve_runs", "id", ids)
+        # First the runs: that waits for events that are being written, which are seen then.
+        count = delete("serve_runs", "id", ids)
+        delete("serve_events", "run", ids)
+        return count
 
     return _delete(place, SERVE, work)
 
 
-def _delete(place: str | Path, kind: Kind, work: Work) -> int:
+def _delete_rows(
+    table: str, column: str, values: Iterable[str], delete: Delete, select: Select
+) -> int:
+    return delete(table, column, values)
+
+
+def _delete(place: str | Path, kind: Kind, work: Work, threads: Sequence[str] = ()) -> int:
+    """Do work in one transaction, while nobody adds entries to some threads."""
     if is_url(place):
-        return _delete_in_postgres(str(place), kind, work)
+        return _delete_in_postgres(str(place), kind, work, threads)
     return _delete_in_file(place, kind, work)
 
 
@@ -106,13 +122,15 @@ def _version_in_file(connection: sqlite3.Connection, where: str, kind: Kind) -> 
     return read_version(rows.fetchall(), where, kind.name)
 
 
-def _delete_in_postgres(url: str, kind: Kind, work: Work) -> int:
+def _delete_in_postgres(url: str, kind: Kind, work: Work, threads: Sequence[str]) -> int:
     server = PostgresServer(url)
 
     def delete_all(connection: PostgresConnection) -> int:
         query = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = %s"
         if connection.execute(query, (kind.table,)).fetchone() is None:
             return 0
+        for name in threads:  # an entry that is not committed yet would not be seen, and stay
+            connection.execute(LOCK, (name, int(LockNumber.THREAD)))
         return work(*_statements(connection, _Place(server.where, {}, "%s")))
 
     try:

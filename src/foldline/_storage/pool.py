@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
@@ -18,7 +18,7 @@ from foldline._io.deadline import seconds_left
 from foldline._io.locks import FairItems
 from foldline.exceptions import StoreError
 
-__all__ = ["IDLE_SECONDS", "ConnectionPool", "Slot"]
+__all__ = ["IDLE_SECONDS", "ConnectionPool", "Slot", "shared_pool"]
 
 C = TypeVar("C")
 IDLE_SECONDS: Final = 60.0
@@ -75,6 +75,8 @@ class ConnectionPool(Generic[C]):
         self._patience = patience
         self._idle_seconds = idle_seconds
         self._survives_fork = survives_fork
+        self.losses = 0
+        """How often somebody noticed that what the connections were open to is there no more."""
         self._sweep_at = monotonic() + idle_seconds / SWEEPS
         self._start()
         _POOLS.add(self)
@@ -132,6 +134,11 @@ class ConnectionPool(Generic[C]):
         """Close the idle connections; the next use opens new ones."""
         _close_idle(self._slots)
 
+    def lose(self) -> None:
+        """Close the idle connections, and let everybody with this pool notice why."""
+        self.losses += 1
+        self.close()
+
     def _seconds(self) -> float:
         left = seconds_left()
         return self._patience if left is None else min(self._patience, left)
@@ -161,6 +168,22 @@ def _close_idle(slots: FairItems[Slot[C]], before: float = float("inf")) -> None
     slots.change(remove)
     for connection in unused:
         _close(connection)
+
+
+_SHARED: Final[weakref.WeakValueDictionary[Hashable, ConnectionPool[Any]]] = (
+    weakref.WeakValueDictionary()
+)
+
+
+def shared_pool(key: Hashable, make: Callable[[], ConnectionPool[C]]) -> ConnectionPool[C]:
+    """Return the pool of a key, which lives as long as somebody has it.
+
+    A program may make an object per conversation; the bound is for all that open one place in the same way.
+    """
+    pool = _SHARED.get(key)
+    if pool is None:
+        pool = _SHARED.setdefault(key, make())  # without a lock, which a fork could leave locked
+    return pool
 
 
 _POOLS: Final[weakref.WeakSet[ConnectionPool[Any]]] = weakref.WeakSet()

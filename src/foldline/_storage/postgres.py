@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
-from foldline._storage.pool import ConnectionPool
+from foldline._storage.pool import ConnectionPool, shared_pool
 from foldline.exceptions import MissingExtraError, StoreError
 from foldline.utils.data_places import is_url, place_name
 
@@ -48,8 +48,9 @@ class PostgresServer:
         self._patience = patience
         self.where = place_name(conninfo) if is_url(conninfo) else "PostgreSQL"
         """How errors name it, without a password."""
-        self._pool: ConnectionPool[PostgresConnection] = ConnectionPool(
-            "PostgreSQL", self._connect, size=pool_size, patience=patience
+        self._pool: ConnectionPool[PostgresConnection] = shared_pool(
+            (conninfo, pool_size, patience),
+            lambda: ConnectionPool("PostgreSQL", self._connect, size=pool_size, patience=patience),
         )
         self.run(lambda connection: connection.execute(schema or "SELECT 1"))
 
@@ -58,12 +59,12 @@ class PostgresServer:
 
         Pass `may_repeat=False` for work that must not be done twice.
         """
-        is_done = False
+        has_begun_commit = False
 
         def watched(connection: PostgresConnection) -> T:
-            nonlocal is_done
+            nonlocal has_begun_commit
             result = work(connection)
-            is_done = True
+            has_begun_commit = True
             return result
 
         try:
@@ -72,25 +73,23 @@ class PostgresServer:
             if error.sqlstate == LOCKED:
                 raise self._explained(error) from error
             self.close()
-            if is_done and not may_repeat:
-                raise StoreError(
-                    "PostgreSQL: the connection broke in the middle of a commit, and whether it was written is not "
-                    "known: check before you write it again"
-                ) from error
+            if has_begun_commit and not may_repeat:
+                raise self._unknown(error) from error
             # The server restarted or the connection was cut: its transaction is rolled back, so a repeat is safe.
+        except (self._psycopg.Error, UnicodeEncodeError) as error:
+            raise self._explained(error) from error
+        is_lost, has_begun_commit = has_begun_commit, False
         try:
-            return self._once(work)
-        except self._psycopg.Error as error:
+            return self._once(watched)
+        except (self._psycopg.Error, UnicodeEncodeError) as error:
+            is_broken = isinstance(error, self._psycopg.OperationalError)
+            if is_lost or (has_begun_commit and is_broken):
+                raise self._unknown(error) from error
             raise self._explained(error) from error
 
     def _once(self, work: Callable[[PostgresConnection], T]) -> T:
-        try:
-            with self._pool.connection() as connection, connection.transaction():
-                return work(connection)
-        except self._psycopg.OperationalError:
-            raise
-        except (self._psycopg.Error, UnicodeEncodeError) as error:
-            raise self._explained(error) from error
+        with self._pool.connection() as connection, connection.transaction():
+            return work(connection)
 
     def each_page(
         self, work: Callable[[PostgresConnection], Iterator[list[tuple[Any, ...]]]]
@@ -123,6 +122,14 @@ class PostgresServer:
                     connection.execute(statement)
         except self._psycopg.Error as error:
             raise self._explained(error) from error
+
+    def _unknown(self, error: Exception) -> StoreError:
+        """Return the error of a commit whose answer was lost."""
+        text = " ".join(str(error).split())
+        return StoreError(
+            "PostgreSQL: the connection broke in the middle of a commit, and whether it was written is not known: "
+            f"check before you write it again ({text})"
+        )
 
     def _explained(self, error: Exception) -> StoreError:
         text = " ".join(str(error).split())

@@ -22,13 +22,15 @@ from foldline._storage.schema import (
 )
 from foldline.exceptions import StoreError
 
-__all__ = ["PostgresDatabase", "has_tables"]
+__all__ = ["LOCK", "PostgresDatabase", "has_tables"]
 
 T = TypeVar("T")
 HAS_TABLE: Final = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?"
 """Not `to_regclass`, which does not see at once what another session has made."""
 NOT_THERE: Final = ("42P01", "42703")
 """The codes of PostgreSQL for a table and a column that are not there."""
+LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))"
+"""Locks a name until the transaction ends."""
 CURSOR_NUMBERS: Final = count(1)
 READ_VERSION: Final = "SELECT version FROM foldline_schema WHERE kind = ?"
 
@@ -80,9 +82,7 @@ class PostgresStatements:
 
     def lock(self, number: LockNumber, name: str) -> None:
         """Lock a name until the transaction ends."""
-        self._connection.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))", (name, int(number))
-        )
+        self._connection.execute(LOCK, (name, int(number)))
 
 
 class PostgresDatabase:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from foldline._io.deadline import seconds_left
 from foldline._storage.database import Row
-from foldline._storage.pool import IDLE_SECONDS, ConnectionPool, Slot
+from foldline._storage.pool import IDLE_SECONDS, ConnectionPool, Slot, shared_pool
 from foldline._storage.schema import (
     CREATE_VERSIONS,
     SET_VERSION,
@@ -125,15 +125,22 @@ class SqliteDatabase:
         # Absolute, for the current folder may change. A database in memory has one connection, which stays: another one
         # would be another database.
         self._path = MEMORY if is_memory else os.path.abspath(path)
-        self._pool: ConnectionPool[SqliteConnection] = ConnectionPool(
-            self.where,
-            self._open,
-            size=1 if is_memory else pool_size,
-            patience=patience,
-            idle_seconds=float("inf") if is_memory else IDLE_SECONDS,
-            survives_fork=is_memory,
-        )
-        self.rows("SELECT 1")
+        self._losses: int | None = None
+        """How often the file had been lost when this object last used it."""
+
+        def make_pool() -> ConnectionPool[SqliteConnection]:
+            return ConnectionPool(
+                self.where,
+                lambda: self._open(),
+                size=1 if is_memory else pool_size,
+                patience=patience,
+                idle_seconds=float("inf") if is_memory else IDLE_SECONDS,
+                survives_fork=is_memory,
+            )
+
+        key = (self._path, schema, self._synchronous, cache_kib, patience, pool_size)
+        self._pool = make_pool() if is_memory else shared_pool(key, make_pool)
+        self._look()
 
     def read(self, work: Callable[[SqliteConnection], T]) -> T:
         """Do work that changes nothing, on one snapshot."""
@@ -180,6 +187,7 @@ class SqliteDatabase:
     def close(self) -> None:
         """Close the idle connections; the next use opens new ones."""
         if self._path != MEMORY:
+            self._losses = None
             self._pool.close()
 
     def _within(self, begin: str, work: Callable[[SqliteConnection], T]) -> T:
@@ -228,11 +236,16 @@ class SqliteDatabase:
             except UnicodeDecodeError as error:  # SQLite quotes the damaged definition of a table
                 raise self._damaged("its list of tables is no text") from error
             file = slot.connection.file
-            if file is None or file == _file_at(self._path):
+            if file is not None and file != _file_at(self._path):
+                self._pool.drop(slot)
+                self._pool.lose()
+            elif self._losses in (None, self._pool.losses) or self._follows_file:
+                self._losses = self._pool.losses
                 return slot
-            self._pool.drop(slot)
-            self._pool.close()
-            if not self._follows_file:
+            else:  # another object has noticed it
+                self._give_back(slot)
+            if self._losses is not None and not self._follows_file:
+                self._losses = self._pool.losses
                 raise StoreError(
                     f"{self.where} was removed or replaced while it was open; nothing of this operation was written. "
                     "Restore it; the next operation opens the file that is there then"
@@ -258,6 +271,19 @@ class SqliteDatabase:
             ) from error
 
     # -- opening
+
+    def _look(self) -> None:
+        """Look at the versions, also through a connection that another object has opened, maybe long ago."""
+        slot = self._take()
+        try:
+            for schema in (self._schema, *self._schema.needs):
+                self._upgrade(slot.connection, schema)
+        except BaseException as error:
+            self._pool.drop(slot)
+            if isinstance(error, sqlite3.Error):
+                raise self._explained(error) from error
+            raise
+        self._give_back(slot)
 
     def _open(self) -> SqliteConnection:
         create_privately(self._path)
@@ -287,7 +313,12 @@ class SqliteDatabase:
                 raise
         else:
             return connection
-        # SQLite cannot make the file by which readers and writers agree: the file is read as it is now.
+        # SQLite cannot make the file by which readers and writers agree: it is read as it is now, without its log.
+        if _size(f"{self._path}-wal"):
+            raise StoreError(
+                f"{self.where}: {self.where}-wal has changes that cannot be read where nothing may be written: open "
+                "the file once where its folder may be written, or copy both files there"
+            )
         snapshot = self._connect_to(f"{Path(self._path).as_uri()}?immutable=1")
         snapshot.is_snapshot = True
         return snapshot
@@ -383,6 +414,13 @@ class SqliteDatabase:
 
 def _may_write(folder: str) -> bool:
     return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
 def _file_at(path: str) -> tuple[int, int] | None:

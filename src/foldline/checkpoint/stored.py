@@ -117,6 +117,8 @@ class StoredSaver(BaseCheckpointSaver):
         """Delete a thread."""
 
         def work(connection: Connection) -> None:
+            # An entry that is not committed yet would not be seen, and stay.
+            connection.lock(LockNumber.THREAD, thread_id)
             connection.run("DELETE FROM foldline_checkpoints WHERE thread = ?", (thread_id,))
             self._writers.delete(connection, thread_id)
 

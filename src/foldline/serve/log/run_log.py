@@ -137,8 +137,9 @@ class RunLog:
         """Delete a run and its events."""
 
         def work(connection: Connection) -> None:
-            connection.run("DELETE FROM serve_events WHERE run = ?", (id,))
+            # First the run: that waits for events that are being written, which are seen then.
             connection.run("DELETE FROM serve_runs WHERE id = ?", (id,))
+            connection.run("DELETE FROM serve_events WHERE run = ?", (id,))
 
         self.database.write(work)
 
@@ -255,11 +256,9 @@ class RunLog:
         """Delete a thread and its runs."""
 
         def work(connection: Connection) -> None:
-            connection.run(
-                f"DELETE FROM serve_events WHERE run IN (SELECT id FROM serve_runs {IN_THREAD})",
-                (owner, id),
-            )
-            connection.run(f"DELETE FROM serve_runs {IN_THREAD}", (owner, id))
+            # First the runs: that waits for events that are being written, which are seen then.
+            runs = connection.rows(f"DELETE FROM serve_runs {IN_THREAD} RETURNING id", (owner, id))
+            connection.each("DELETE FROM serve_events WHERE run = ?", runs)
             connection.run(f"DELETE FROM serve_threads {IS_THREAD}", (owner, id))
 
         self.database.write(work)
@@ -287,11 +286,14 @@ def _write_batch(connection: Connection, batch: EventsToKeep) -> None:
             run.created, run.worker, _dump(run.request), run.finished, last, result if batch.is_over else None, 0,
         )  # fmt: skip
         connection.run(ADD_RUN, values)
+        is_there = True
     elif batch.is_over:
-        connection.run(END_RUN, (run.status, run.finished, last, result, run.id))
+        is_there = connection.run(END_RUN, (run.status, run.finished, last, result, run.id)) > 0
     else:
-        connection.run(GROW_RUN, (last, run.id))
-    if batch.events:
+        is_there = connection.run(GROW_RUN, (last, run.id)) > 0
+    if (
+        batch.events and is_there
+    ):  # nobody would delete the events of a run that was deleted meanwhile
         connection.run(ADD_EVENTS, (run.id, batch.first_seq, last, _dump(batch.events)))
 
 
