@@ -116,17 +116,21 @@ def _bare_rows() -> Callable[[], None]:
     """Return what writes the rows of so many calls; they are those that our tracer wrote of one."""
     columns = import_module("foldline.tracers._columns")
     index = import_module("foldline.tracers._index")
+    statements = import_module("foldline._storage.sqlite_database").SqliteConnection
     path = _file()
     with import_module("foldline.tracers").SQLiteTracer(path) as tracer:
         _prompt_model_parser("foldline").invoke(TOPIC, {"callbacks": [tracer]})
     file = sqlite3.connect(path, isolation_level=None)
-    rows = file.execute(f"SELECT {', '.join(columns.COLUMNS)} FROM runs ORDER BY seq").fetchall()
-    tags = dict(file.execute("SELECT run_id, tag FROM tags"))
-    words = [text for _, text in index._read_texts(file, [1, 2, 3, 4])]
-    insert = f"INSERT INTO runs ({', '.join(columns.COLUMNS)}) VALUES ({', '.join('?' * len(columns.COLUMNS))})"
+    rows = file.execute(
+        f"SELECT {', '.join(columns.COLUMNS)} FROM foldline_runs ORDER BY seq"
+    ).fetchall()
+    tags = dict(file.execute("SELECT run_id, tag FROM foldline_run_tags"))
+    words = [text for _, text in index._read_texts(statements(file), [1, 2, 3, 4])]
+    names, marks = ", ".join(columns.COLUMNS), ", ".join("?" * len(columns.COLUMNS))
+    insert = f"INSERT INTO foldline_runs ({names}) VALUES ({marks})"
 
     def write() -> None:
-        (reached,) = file.execute("SELECT max(seq) FROM runs").fetchone()
+        (reached,) = file.execute("SELECT max(seq) FROM foldline_runs").fetchone()
         ids = [[str(uuid4()) for _ in rows] for _ in range(CALLS)]
         file.execute("BEGIN IMMEDIATE")
         file.executemany(
@@ -138,7 +142,7 @@ def _bare_rows() -> Callable[[], None]:
             ],
         )
         file.executemany(
-            "INSERT INTO tags (run_id, tag) VALUES (?, ?)",
+            "INSERT INTO foldline_run_tags (run_id, tag) VALUES (?, ?)",
             [
                 (new, tags[row[0]])
                 for run_ids in ids
@@ -147,7 +151,7 @@ def _bare_rows() -> Callable[[], None]:
             ],
         )
         file.executemany(
-            "INSERT INTO words (rowid, text) VALUES (?, ?)",
+            "INSERT INTO foldline_run_words (rowid, text) VALUES (?, ?)",
             enumerate(words * CALLS, start=reached + 1),
         )
         file.execute("COMMIT")

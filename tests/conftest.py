@@ -48,7 +48,7 @@ NOBODYS = re.compile(
     r"(^|\.)(invalid|test|example|localhost|example\.(com|net|org))$|^(192\.0\.2|198\.51\.100|203\.0\.113)\."
 )
 """Hosts reserved for examples and tests: no request to them can reach anybody."""
-PATIENCE = 2.0
+PATIENCE = 10.0
 """Seconds that threads and file descriptors get to go away before they count as leaked."""
 
 

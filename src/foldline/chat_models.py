@@ -10,7 +10,7 @@ from foldline.exceptions import UsageError
 from foldline.language_models._call.request import CALL_OPTIONS, ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.language_models.structured.output import STRUCTURED_OPTIONS, OutputSchema
-from foldline.language_models.structured.parser import RawAndParsed, Schema
+from foldline.language_models.structured.parser import Partial, RawAndParsed, Schema
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.providers import ADVICE, find_provider, provider_names
 from foldline.runnables._forward import check_options
@@ -234,7 +234,7 @@ class ConfigurableChatModel(DynamicRunnable[Any, AIMessage, AIMessageChunk]):
     @overload
     def with_structured_output(
         self, schema: type[Schema], *, include_raw: Literal[False] = False, **kwargs: Any
-    ) -> Runnable[Any, Schema]: ...
+    ) -> Runnable[Any, Schema, Schema | Partial[Schema]]: ...
     @overload
     def with_structured_output(
         self, schema: type[Schema], *, include_raw: Literal[True], **kwargs: Any

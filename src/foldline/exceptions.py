@@ -27,6 +27,8 @@
   x RateLimitError              a rate limiter refused a request; .wait
   x SchemaError                 serialised data does not fit (load)
   x StoreError                  a cache, history or store failed
+    + ThreadBusyError             another run owns the thread; .thread_id .owner .retry_after
+    + ThreadConflictError         another run has continued the thread, or taken it over
   x DocumentError               a file or page could not be read as a document; .source
   x SecurityError               refused: the request is outside what was allowed
   x MissingExtraError           an optional package is not installed; has the command
@@ -94,6 +96,8 @@ __all__ = [
     "StreamInterruptedError",
     "StreamTruncatedError",
     "StructuredOutputError",
+    "ThreadBusyError",
+    "ThreadConflictError",
     "ToolException",
     "TracerException",
     "UnsupportedError",
@@ -277,6 +281,8 @@ class StructuredOutputError(ModelError, OutputParserException):
     """What was wrong with it, one sentence each."""
     usage: Any = None
     """Tokens of every attempt, summed."""
+    value: Any = None
+    """The object so far, of an answer that was rejected while it streamed."""
 
 
 class ModelRefusalError(StructuredOutputError):
@@ -371,6 +377,29 @@ class StoreError(FoldlineError):
 
     ends_run: bool = False
     """Whether it was the log of a thread, without which its run cannot continue."""
+
+
+class ThreadBusyError(StoreError):
+    """Another run owns this thread and is alive; nothing was written."""
+
+    def __init__(
+        self,
+        message: str,
+        thread_id: str = "",
+        owner: str = "",
+        *,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.thread_id = thread_id
+        self.owner = owner
+        """The run that owns the thread."""
+        self.retry_after = retry_after
+        """Seconds after which another try is worthwhile, where that is known."""
+
+
+class ThreadConflictError(StoreError):
+    """Another run has continued this thread, or has taken it over; nothing was written."""
 
 
 class DocumentError(FoldlineError):

@@ -188,9 +188,9 @@ def test_FK01_a_full_disk_is_a_store_error_and_the_run_goes_on_when_there_is_roo
     saver = SqliteSaver(tmp_path / "agents.db")
 
     def fill():
-        ((_, connection),) = saver._database._pool._idle
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count = {pages}")
+        with saver._database._pool.connection() as connection:  # the next use gets the same one
+            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+            connection.execute(f"PRAGMA max_page_count = {pages}")
 
     errands = Errands(saver, fill, padding="!" * 9000)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
+import typing
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import ClassVar
@@ -10,10 +12,11 @@ from typing import ClassVar
 import psycopg
 import pytest
 
+from foldline._items import engine
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.exceptions import BlockingCallError, SchemaError, UsageError
 from foldline.graph import GetOp, InMemoryStore, PostgresStore, PutOp, SearchOp, SqliteStore
-from foldline.graph.store import engine
+from foldline.graph.store.base import BaseStore, Item, ListNamespacesOp, MatchCondition, SearchItem
 from tests.servers.databases import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]
@@ -363,3 +366,21 @@ def test_an_async_search_asks_the_async_method_of_a_model(make):
 
     assert [item.key for item in asyncio.run(store.asearch(("notes",), query="q"))] == ["a"]
     assert model.queries == ["q"]
+
+
+OPERATIONS = [GetOp, PutOp, SearchOp, ListNamespacesOp, MatchCondition]
+
+
+@pytest.mark.parametrize("cls", [Item, SearchItem, *OPERATIONS, BaseStore, InMemoryStore])
+def test_a_class_of_a_store_says_its_public_path_and_its_annotations_have_types(cls):
+    assert cls.__module__.startswith("foldline.graph.store.")
+    assert all(not isinstance(hint, str) for hint in typing.get_type_hints(cls).values())
+
+
+def test_an_item_is_pickled_under_its_public_path(make):
+    store = make()
+    store.put(("users",), "ann", {"likes": "pears"})
+    item = store.get(("users",), "ann")
+
+    assert b"foldline.graph.store.base" in pickle.dumps(item)
+    assert pickle.loads(pickle.dumps(item)) == item

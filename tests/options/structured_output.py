@@ -95,6 +95,7 @@ STRUCTURE: list[tuple[str, Any, Any, str]] = [
     ("max_retries", -1, ERROR, "max_retries"),
     ("max_retries", "often", ERROR, "max_retries"),
     ("repair", "perhaps", ERROR, "repair"),
+    ("validate", "perhaps", ERROR, "validate"),
     ("tools", "look", ERROR, "tools"),
     ("tools", [3], ERROR, "tools"),
     ("nonsense_option", 1, SENT_ON, "nonsense"),

@@ -67,10 +67,15 @@ OPENING = {
     "mkstemp",
 }
 OPENING |= {"NamedTemporaryFile", "TemporaryFile", "mktemp"}
-SQL = {"execute", "executemany", "executescript"}
+SQL = {"execute", "executemany", "executescript", "rows", "_runs"}
+SEAM = {"row", "run", "each", "pages"}
+"""The other methods of the storage seam that take a statement; their names have other meanings elsewhere."""
+SEAM_NAMES = {"connection", "database", "statements"}
+"""What the seam's connections and databases are called everywhere."""
+SEAM_TYPES = {"Connection", "Database", "SqliteConnection", "PostgresStatements"}
 
 
-TELLING = (ast.Name, ast.Attribute, ast.Call, ast.Import, ast.ImportFrom, ast.keyword)
+TELLING = (ast.Name, ast.Attribute, ast.Call, ast.Import, ast.ImportFrom, ast.keyword, ast.arg)
 """The kinds of nodes that a rule looks at."""
 
 Nodes = list[tuple[ast.AST, str]]
@@ -252,10 +257,28 @@ def formats(node: ast.AST) -> bool:
 
 
 def runs_built_sql(node: ast.AST) -> bool:
-    """A statement that is not written in the source as a whole (`rows` and `_runs` pass theirs on)."""
+    """A statement that is not written in the source as a whole (methods of the storage seam pass theirs on)."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
         return False
-    return node.func.attr in (*SQL, "rows", "_runs") and not is_fixed(node.args[0])
+    is_sink = node.func.attr in SQL or (
+        node.func.attr in SEAM and last_name(node.func.value).lstrip("_") in SEAM_NAMES
+    )
+    return is_sink and not is_fixed(node.args[0])
+
+
+def last_name(node: ast.AST) -> str:
+    """Return `_database` of `self._database`."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def calls_the_seam_otherwise(node: ast.AST) -> bool:
+    """A parameter with a connection or database of the seam that `runs_built_sql` would not know by its name."""
+    return (
+        isinstance(node, ast.arg)
+        and node.annotation is not None
+        and ast.unparse(node.annotation) in SEAM_TYPES
+        and node.arg.lstrip("_") not in {*SEAM_NAMES, ""}
+    )
 
 
 def revives(node: ast.AST) -> bool:

@@ -107,18 +107,28 @@ def postgres_server() -> Iterator[Server]:
 @pytest.fixture
 def postgres_url(postgres_server: Server) -> str:
     """A database of its own for one test."""
+    return _new_database(postgres_server)
+
+
+def _new_database(server: Server) -> str:
     import psycopg
 
     name = f"test_{uuid4().hex}"
-    with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+    with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-    return postgres_server.url.rpartition("/")[0] + f"/{name}"
+    return server.url.rpartition("/")[0] + f"/{name}"
 
 
 @pytest.fixture(scope="session")
 def pgvector_server() -> Iterator[Server]:
     """A PostgreSQL that has the pgvector extension."""
     yield from _postgres(_pgvector_programs())
+
+
+@pytest.fixture
+def pgvector_url(pgvector_server: Server) -> str:
+    """A database of its own for one test, with pgvector."""
+    return _new_database(pgvector_server)
 
 
 def _postgres(programs: Path) -> Iterator[Server]:

@@ -8,9 +8,9 @@ import pytest
 from foldline._storage.database import Database
 from foldline._storage.open_database import open_database
 from foldline._storage.schema import Schema
-from tests.servers.databases import postgres_server, postgres_url
+from tests.servers.databases import pgvector_server, pgvector_url, postgres_server, postgres_url
 
-__all__ = ["postgres_server", "postgres_url"]
+__all__ = ["pgvector_server", "pgvector_url", "postgres_server", "postgres_url"]
 
 FRUIT = Schema(
     kind="fruit",

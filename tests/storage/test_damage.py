@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sqlite3
@@ -19,10 +20,16 @@ from foldline.chat_history import SQLiteChatMessageHistory
 from foldline.checkpoint.base import Entry
 from foldline.checkpoint.sqlite import SqliteSaver
 from foldline.exceptions import StoreError
+from foldline.graph.store.sqlite import SqliteStore
+from foldline.indexing import SQLiteRecordManager
 from foldline.messages import HumanMessage
+from foldline.runnables import RunnableConfig, RunnableLambda
+from foldline.stores import SQLiteStore
+from foldline.tracers import SQLiteTracer, TraceFilters, TraceStore
 
 DAMAGES = int(os.environ.get("FOLDLINE_TEST_DAMAGES", "12"))
 SESSIONS, COUNT = ("ada", "bob", "cy"), 60
+ECHO = RunnableLambda(lambda x: x, name="echo")
 
 
 def write_messages(path: Path) -> None:
@@ -57,7 +64,88 @@ def lost_entries(path: Path) -> int:
     return sum(COUNT - len(saver.read(thread, "")) for thread in SESSIONS)
 
 
-KINDS = {"history": (write_messages, lost_messages), "checkpoints": (write_threads, lost_entries)}
+def write_runs(path: Path) -> None:
+    with SQLiteTracer(path) as tracer:
+        for number in range(COUNT):
+            for thread in SESSIONS:
+                config: RunnableConfig = {"callbacks": [tracer], "metadata": {"thread_id": thread}}
+                ECHO.invoke(number, config)
+
+
+def lost_runs(path: Path) -> int:
+    """Return how many runs are missing without a report."""
+    reports = Reports()
+    logging.getLogger("foldline.tracers").addHandler(reports)
+    try:
+        store, lost = TraceStore(path), 0
+        for thread in SESSIONS:
+            reports.count = 0
+            lost += COUNT - store.count(TraceFilters(thread_id=thread))
+        reports.count = 0
+        return lost + COUNT * len(SESSIONS) - len(store.recent(1000)) - reports.count
+    finally:
+        logging.getLogger("foldline.tracers").removeHandler(reports)
+
+
+class Reports(logging.Handler):
+    """Counts runs that are reported as damaged."""
+
+    count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += "is damaged and was left out" in record.getMessage()
+
+
+def write_pairs(path: Path) -> None:
+    store = SQLiteStore(path)
+    for session in SESSIONS:
+        store.mset([(f"{session}/{number}", b"value") for number in range(COUNT)])
+    store.close()
+
+
+def lost_pairs(path: Path) -> int:
+    """Return how many pairs are missing without a report."""
+    store = SQLiteStore(path)
+    return COUNT * len(SESSIONS) - len(list(store.yield_keys()))
+
+
+def write_items(path: Path) -> None:
+    with SqliteStore.from_conn_string(str(path)) as store:
+        for session in SESSIONS:
+            for number in range(COUNT):
+                store.put((session,), str(number), {"text": f"value {number}"})
+
+
+def lost_items(path: Path) -> int:
+    """Return how many items are missing without a report."""
+    with SqliteStore.from_conn_string(str(path)) as store:
+        found = [len(store.search((session,), limit=COUNT)) for session in SESSIONS]
+    return COUNT * len(SESSIONS) - sum(found)
+
+
+def write_records(path: Path) -> None:
+    for session in SESSIONS:
+        records = SQLiteRecordManager(session, path)
+        records.update([f"key {number}" for number in range(COUNT)])
+        records.close()
+
+
+def lost_records(path: Path) -> int:
+    """Return how many records are missing without a report."""
+    lists = [SQLiteRecordManager(session, path).list_keys() for session in SESSIONS]
+    return COUNT * len(SESSIONS) - sum(map(len, lists))
+
+
+KINDS = {
+    "history": (write_messages, lost_messages),
+    "checkpoints": (write_threads, lost_entries),
+    "traces": (write_runs, lost_runs),
+}
+MORE = {
+    "items": (write_items, lost_items),
+    "store": (write_pairs, lost_pairs),
+    "index": (write_records, lost_records),
+}
 
 
 def make(folder: Path, write: Callable[[Path], None]) -> bytes:
@@ -69,9 +157,9 @@ def make(folder: Path, write: Callable[[Path], None]) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *MORE])
 def test_random_damage_never_loses_rows_without_a_word(kind: str, tmp_path: Path):
-    write, lost = KINDS[kind]
+    write, lost = {**KINDS, **MORE}[kind]
     good, outcomes = make(tmp_path, write), Counter[str]()
     for seed in range(DAMAGES):
         chance, path = random.Random(seed), tmp_path / f"{seed}.db"

@@ -6,18 +6,22 @@ import gc
 import os
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from foldline._storage.database import Connection, Database
 from foldline._storage.open_database import open_database
 from foldline._storage.sqlite_database import SqliteDatabase
 from foldline.exceptions import StoreError
+from tests.read_only import open_folder, reading_only
 from tests.servers.databases import Server
 from tests.storage.conftest import FRUIT
+
+__all__ = ["open_folder"]
 
 ADD = "INSERT INTO foldline_fruit (name, weight) VALUES (?, ?)"
 NAMES = "SELECT name FROM foldline_fruit ORDER BY place"
@@ -110,12 +114,52 @@ def test_pages_bind_values_and_close_early_without_holding_a_connection(database
     for _ in range(20):  # more often than there are connections
         pages = database.pages(query, (1,), size=10)
         assert len(next(pages)) == 10
-        pages.close()  # type: ignore[attr-defined]
+        pages.close()
         del pages
     gc.collect()
 
     add(database, "fig")
     assert sum(map(len, database.pages(query, (1,)))) == 101
+
+
+def test_pages_inside_pages_are_read_in_one_transaction(database: Database):
+    add(database, "plum", "fig", "pear")
+
+    def pairs(connection: Connection) -> list[tuple[str, str]]:
+        return [
+            (first, second)
+            for page in connection.pages(NAMES, size=1)
+            for (first,) in page
+            for inner_page in connection.pages(NAMES, size=1)
+            for (second,) in inner_page
+        ]
+
+    assert len(set(database.read(pairs))) == 9
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_pages_that_outlive_their_transaction_end_and_the_next_read_sees_what_is_new(
+    fails: bool, place: str
+):
+    database, other = open_database(place, FRUIT), open_database(place, FRUIT)
+    add(database, "plum", "fig", "pear")
+    unread: list[Any] = []
+
+    def work(connection: Connection) -> None:
+        unread.append(connection.pages(NAMES, size=1))
+        next(unread[0])
+        if fails:
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop") if fails else nullcontext():
+        database.read(work)
+    add(other, "lime")
+
+    assert names(database) == ["plum", "fig", "pear", "lime"]
+    assert database.read(lambda connection: connection.rows(NAMES))[-1] == ("lime",)
+    add(database, "kiwi")
+    with pytest.raises((sqlite3.ProgrammingError, psycopg.Error)):
+        list(unread[0])
 
 
 def test_half_a_character_is_refused_and_nothing_is_written(database: Database):
@@ -354,8 +398,8 @@ def test_a_file_that_may_not_be_written_says_so(tmp_path: Path):
     def work(connection: Connection) -> None:
         connection.run(ADD, ("plum", 1))
 
-    with database._connection() as raw:  # as without the right; root may write everything
-        raw.execute("PRAGMA query_only = ON")
+    # As without the right; root may write everything.
+    database.read(lambda connection: connection.run("PRAGMA query_only = ON"))
     with pytest.raises(StoreError, match=r"readonly.*may be written"):
         database.write(work)
     assert names(database) == []
@@ -364,3 +408,68 @@ def test_a_file_that_may_not_be_written_says_so(tmp_path: Path):
 def test_a_file_is_for_its_owner_alone(tmp_path: Path):
     SqliteDatabase(tmp_path / "fruit.db", FRUIT)
     assert (tmp_path / "fruit.db").stat().st_mode & 0o077 == 0
+
+
+# -- files that others replace, or that may only be read
+
+
+def test_a_file_that_is_followed_is_opened_anew_where_it_was_replaced_or_removed(tmp_path: Path):
+    path, other = tmp_path / "fruit.db", tmp_path / "other.db"
+    database = open_database(path, FRUIT, follows_file=True)
+    add(database, "plum")
+    add(open_database(other, FRUIT), "fig")
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for file in tmp_path.glob("fruit.db*"):
+        file.unlink()
+    other.rename(path)
+    found = names(database)
+
+    for file in tmp_path.glob("fruit.db*"):
+        file.unlink()
+    add(database, "pear")
+
+    assert found == ["fig"]
+    assert names(database) == ["pear"]
+
+
+def test_a_file_in_a_folder_that_may_only_be_read_is_read_as_it_is_now(open_folder: Path):
+    path = open_folder / "fruit.db"
+    writer = SqliteDatabase(path, FRUIT)
+    add(writer, "plum")
+    writer.close()
+
+    with reading_only(open_folder):
+        reader = SqliteDatabase(path, FRUIT)
+        assert names(reader) == ["plum"]
+        with pytest.raises(StoreError, match=r"readonly.*may be written"):
+            add(reader, "pear")
+    path.chmod(0o600)
+    add(writer, "fig")
+
+    assert sorted(names(reader)) == ["fig", "plum"]
+    add(reader, "pear")
+    assert sorted(names(writer)) == ["fig", "pear", "plum"]
+
+
+def test_a_database_waits_for_other_writers_as_long_as_it_is_given(tmp_path: Path):
+    path = tmp_path / "fruit.db"
+    database = open_database(path, FRUIT, patience=0.01)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match=r"another process held it for more than 0\.01 s"):
+            add(database, "plum")
+
+    add(database, "plum")
+    assert names(database) == ["plum"]
+
+
+def test_statements_that_cannot_be_in_a_transaction_are_maintenance(database: Database):
+    add(database, "plum")
+
+    database.maintain("VACUUM", "ANALYZE foldline_fruit")
+
+    assert names(database) == ["plum"]
+    with pytest.raises(StoreError, match="foldline_nothing"):
+        database.maintain("ANALYZE foldline_nothing")
+    assert names(database) == ["plum"]

@@ -22,6 +22,7 @@ from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.checkpoint.postgres import PostgresSaver
 from foldline.checkpoint.sqlite import SqliteSaver
 from foldline.embeddings import DeterministicFakeEmbedding
+from foldline.exceptions import UsageError
 from foldline.graph.cache import SqliteCache
 from foldline.graph.store.postgres import PostgresStore
 from foldline.graph.store.sqlite import SqliteStore
@@ -36,7 +37,7 @@ from foldline.stores import SQLiteStore
 from foldline.studio.datasets import DatasetRoutes
 from foldline.studio.settings import StudioSettings
 from foldline.tracers import TraceFilters, TraceStore
-from foldline.vectorstores import SQLiteVectorStore
+from foldline.vectorstores import PostgresVectorStore, SQLiteVectorStore
 
 DATA = Path(__file__).parent / "data"
 
@@ -137,12 +138,37 @@ def test_an_old_file_of_node_results_opens(tmp_path: Path):
     cache.close()
 
 
-def test_an_old_file_of_vectors_opens(tmp_path: Path):
-    store = SQLiteVectorStore(DeterministicFakeEmbedding(size=4), restore("vectors", tmp_path))
+def check_vectors(store: Any) -> None:
     [found] = store.similarity_search("plums are blue", k=1)
     assert (found.id, found.page_content, found.metadata) == ("d1", "plums are blue", {"n": 1})
     assert [each.page_content for each in store.get_by_ids(["d2"])] == ["snow is white"]
+    store.add_texts(["grass is green"], ids=["d3"])
+    assert [each.id for each in store.similarity_search("grass is green", k=1)] == ["d3"]
+    store.embedding = DeterministicFakeEmbedding(size=3)
+    with pytest.raises(UsageError, match="holds vectors of 4 numbers, got one of 3"):
+        store.add_texts(["too short"])
     store.close()
+
+
+def test_an_old_file_of_vectors_opens(tmp_path: Path):
+    check_vectors(
+        SQLiteVectorStore(DeterministicFakeEmbedding(size=4), restore("vectors", tmp_path))
+    )
+
+
+@pytest.mark.parametrize("has_pgvector", [False, True])
+def test_old_vectors_in_postgres_open(has_pgvector: bool, request: pytest.FixtureRequest):
+    url = request.getfixturevalue("pgvector_url" if has_pgvector else "postgres_url")
+    dump = "postgres_pgvector.sql" if has_pgvector else "postgres_vectors.sql"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute((DATA / dump).read_text())  # type: ignore[arg-type]
+
+    store = PostgresVectorStore(DeterministicFakeEmbedding(size=4), url)
+
+    assert store.has_pgvector is has_pgvector
+    check_vectors(store)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT * FROM foldline_schema").fetchall() == [("vectors", 1)]
 
 
 def test_an_old_file_of_jobs_opens(tmp_path: Path):

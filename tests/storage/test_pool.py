@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from foldline._io.deadline import call_deadline
-from foldline._storage.pool import ConnectionPool
+from foldline._storage.pool import ConnectionPool, Slot
 from foldline._storage.sqlite_database import SqliteDatabase
 from foldline.exceptions import StoreError
 from foldline.language_models import Limits, usage_scope
@@ -47,6 +49,13 @@ def make(opener: Opener, *, size: int = 2, patience: float = 5, idle_seconds: fl
     return ConnectionPool("here", opener, size=size, patience=patience, idle_seconds=idle_seconds)
 
 
+def idle(pool: ConnectionPool[Connection]) -> list[Connection]:
+    """Return the open connections that nobody uses."""
+    slots = list[Slot[Connection]]()
+    pool._slots.change(lambda items: slots.extend(items) or items)  # type: ignore[func-returns-value]
+    return [slot.connection for slot in slots if slot.is_open]
+
+
 def test_no_more_connections_are_opened_than_the_size(opener: Opener):
     pool, in_use, most = make(opener, size=3), list[int](), list[int]()
 
@@ -79,7 +88,7 @@ def test_who_waits_longest_is_next(opener: Opener):
         for number in range(10):
             threads.append(threading.Thread(target=work, args=(number,)))
             threads[-1].start()
-            while len(pool._slots._waiters) <= number:
+            while pool._slots.waiting_count <= number:
                 time.sleep(0.001)
     for thread in threads:
         thread.join()
@@ -180,8 +189,129 @@ def test_a_child_that_leaves_its_parents_block_neither_keeps_nor_closes_its_conn
     except ValueError:
         pass
     if child == 0:
-        kept = [each for _, each in pool._idle]
+        kept = idle(pool)
         os._exit(0 if connection.is_open and connection not in kept else 1)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert [each for _, each in pool._idle] == [connection]
+    assert idle(pool) == [connection]
+
+
+def test_a_child_does_not_wait_for_a_thread_of_its_parent_that_has_the_pools_lock(opener: Opener):
+    pool, entered, end = make(opener), threading.Event(), threading.Event()
+
+    def hold(slots: list[Slot[Connection]]) -> list[Slot[Connection]]:
+        entered.set()
+        end.wait(30)
+        return slots
+
+    holder = threading.Thread(target=pool._slots.change, args=(hold,))
+    holder.start()
+    entered.wait(30)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        with pool.connection(), pool.connection():
+            pool.close()
+        os._exit(0)
+    end.set()
+    holder.join()
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_child_does_not_wait_for_connections_that_its_parents_threads_have(opener: Opener):
+    pool, entered, end = make(opener, size=1, patience=30), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with pool.connection():
+            entered.set()
+            end.wait(30)
+
+    threads = [threading.Thread(target=hold) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    entered.wait(30)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        with pool.connection() as connection:
+            os._exit(0 if connection not in opener.opened[:-1] else 1)
+    end.set()
+    for thread in threads:
+        thread.join()
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert idle(pool) == opener.opened
+
+
+class Interrupt(BaseException):
+    """Such as Ctrl+C."""
+
+
+def test_a_wait_that_is_interrupted_takes_no_connection_away(opener: Opener):
+    pool = make(opener, size=1, patience=30)
+
+    def interrupt(*_: object) -> None:
+        raise Interrupt
+
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pool.connection():
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(Interrupt), pool.connection():
+                pass
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+
+    with call_deadline(1), pool.connection() as connection:
+        assert connection is opener.opened[0]
+
+
+@pytest.mark.timing
+def test_no_connection_is_lost_among_threads_of_which_many_give_up(opener: Opener):
+    pool, served, gave_up = make(opener, size=2, patience=0.002), list[int](), list[int]()
+
+    def work(number: int) -> None:
+        for turn in range(60):
+            try:
+                with pool.connection():
+                    served.append(number)
+                    time.sleep(0.001 * (turn % 4))
+            except StoreError:
+                gave_up.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(served) + len(gave_up) == 12 * 60
+    assert gave_up
+    assert len(idle(pool)) == len(opener.opened) == 2
+    with pool.connection(), pool.connection():
+        pass
+
+
+def test_what_the_garbage_collector_gives_back_while_the_pool_is_locked_is_free_again(
+    opener: Opener,
+):
+    pool = make(opener, size=2, patience=1)
+
+    def pages() -> Generator[None, None, None]:
+        with pool.connection():
+            yield
+
+    abandoned = pages()
+    next(abandoned)
+
+    def collect(slots: list[Slot[Connection]]) -> list[Slot[Connection]]:
+        abandoned.close()
+        return slots
+
+    pool._slots.change(collect)
+
+    with pool.connection(), pool.connection():
+        assert (
+            len(opener.opened) == 3
+        )  # the connection of a block that is left by an error is closed

@@ -14,8 +14,10 @@ import psycopg
 import pytest
 
 import foldline
-from foldline._storage.database import Database
+from foldline._storage.database import Connection, Database
 from foldline._storage.open_database import open_database
+from foldline._storage.postgres import PostgresServer
+from foldline._storage.postgres_database import has_tables
 from foldline._storage.schema import LockNumber, Schema, Upgrade
 from foldline.chat_history import _table
 from foldline.checkpoint import stored
@@ -137,12 +139,12 @@ def test_the_tables_of_an_old_database_become_those_of_a_new_one(schema: Schema,
 
 KILLED = """
 import os, sys
-from foldline._storage import postgres_database, sqlite_database
+from foldline._storage import schema
 from foldline._storage.open_database import open_database
 from tests.storage.test_schema import NEW
 
 place, last = sys.argv[1], int(sys.argv[2])
-statements_of = postgres_database.statements_of
+statements_of = schema.statements_of
 
 def some(script, dialect):
     for number, statement in enumerate(statements_of(script, dialect)):
@@ -151,7 +153,7 @@ def some(script, dialect):
         yield statement
     os.kill(os.getpid(), 9)
 
-postgres_database.statements_of = sqlite_database.statements_of = some
+schema.statements_of = some
 open_database(place, NEW)
 """
 
@@ -171,6 +173,71 @@ def test_an_upgrade_that_is_killed_leaves_the_old_version(last: int, place: str)
     assert structure(place) == before
     assert open_database(place, OLD).rows("SELECT name FROM fruit") == [("plum",)]
     assert open_database(place, NEW).rows("SELECT name FROM foldline_fruit") == [("plum",)]
+
+
+def shout(connection: Connection) -> None:
+    connection.run("ALTER TABLE fruit RENAME TO foldline_fruit")
+    names = connection.rows("SELECT place, name FROM foldline_fruit")
+    connection.each(
+        "UPDATE foldline_fruit SET name = ? WHERE place = ?",
+        [(name.upper(), place) for place, name in names],
+    )
+
+
+def test_an_upgrade_may_be_a_function_and_is_undone_where_it_fails(place: str):
+    def fail(connection: Connection) -> None:
+        connection.run("DROP TABLE foldline_fruit")
+        raise RuntimeError("no")
+
+    def schema(*steps: Upgrade) -> Schema:
+        return Schema("fruit", ("foldline_fruit",), NEW.create, upgrades=steps)
+
+    add(open_database(place, OLD))
+    before = structure(place)
+    with pytest.raises(RuntimeError, match="no"):
+        open_database(place, schema(Upgrade(shout, shout), Upgrade(fail, fail)))
+    assert structure(place) == before
+
+    database = open_database(place, schema(Upgrade(shout, shout)))
+
+    assert database.rows("SELECT name FROM foldline_fruit") == [("PLUM",)]
+
+
+def test_what_one_database_has_is_created_in_it_alone(place: str):
+    own = Upgrade("CREATE TABLE only_sqlite (a TEXT)", "CREATE TABLE only_postgres (a TEXT)")
+    open_database(place, Schema("fruit", ("fruit",), OLD.create, create_own=own))
+
+    tables = str(structure(place))
+    assert ("only_postgres" in tables) == is_url(place)
+    assert ("only_sqlite" in tables) == (not is_url(place))
+
+
+def test_tables_that_an_older_version_made_elsewhere_are_found(postgres_url: str):
+    def find(connection: Connection) -> int:
+        query = "SELECT 1 FROM pg_tables WHERE schemaname = 'orchard' AND tablename = 'fruit'"
+        return 1 if connection.row(query) else 0
+
+    schema = Schema(
+        "fruit",
+        ("foldline_fruit",),
+        NEW.create,
+        upgrades=(Upgrade("", "ALTER TABLE orchard.fruit SET SCHEMA public; " + str(RENAME)),),
+        find_elsewhere=find,
+    )
+    server = PostgresServer(postgres_url)
+    assert not has_tables(server, schema)
+    execute(postgres_url, "CREATE SCHEMA orchard")
+    execute(postgres_url, "CREATE TABLE orchard.fruit (place BIGINT, name TEXT NOT NULL)")
+    execute(postgres_url, "CREATE INDEX by_name ON orchard.fruit (name)")
+    execute(postgres_url, "INSERT INTO orchard.fruit VALUES (1, 'plum')")
+
+    assert has_tables(server, schema)
+    database = open_database(server, schema)
+
+    assert database.rows("SELECT name FROM foldline_fruit") == [("plum",)]
+    assert execute(postgres_url, "SELECT * FROM foldline_schema") == [("fruit", 2)]
+    assert has_tables(server, schema)
+    database.close()
 
 
 def test_a_newer_version_is_refused_and_nothing_is_written(place: str):
@@ -241,17 +308,11 @@ def test_two_kinds_and_a_programs_own_tables_share_a_place(place: str):
         open_database(place, schema)
 
     kinds = execute(place, "SELECT kind FROM foldline_schema ORDER BY kind")
-    assert kinds == [("checkpoints",), ("fruit",), ("history",)]
+    assert kinds == [("checkpoints",), ("fruit",), ("history",), ("workers",)]
     assert execute(place, "SELECT * FROM messages") == []
 
 
 # -- locks
-
-NOT_PORTED = {
-    "graph/store/postgres.py", "serve/log/sql.py", "vectorstores/postgres.py", "tracers/_postgres_database.py",
-    "batches/store/databases.py",
-}  # fmt: skip
-"""Stores that still write their numbers themselves."""
 
 
 def test_every_lock_has_a_number_of_its_own():
@@ -268,4 +329,4 @@ def test_only_the_registry_has_numbers_of_locks():
         if number.search(file.read_text(encoding="utf-8"))
     }
 
-    assert with_numbers - NOT_PORTED == {"_storage/schema.py"}
+    assert with_numbers == {"_storage/schema.py"}

@@ -168,7 +168,7 @@ def test_a_damaged_file_is_told_and_not_a_crash(start: Any, tmp_path: Path):
     (tmp_path / "traces.db").write_text("this is no database " * 500)
     studio = start()
 
-    assert "no file of traces" in studio.get("info")["problem"]
+    assert "no database" in studio.get("info")["problem"]
     with studio.client() as client:
         answer = client.get("/api/traces")
     assert answer.status_code == 409

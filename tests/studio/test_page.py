@@ -19,7 +19,7 @@ import pytest
 from foldline.runnables import RunnableLambda
 from foldline.tracers import SQLiteTracer, TraceStore
 from foldline.tracers._columns import COLUMNS, UPSERT
-from foldline.tracers._schema import connect
+from foldline.tracers._database import TraceDatabase
 from foldline.workflows import Command
 from tests.studio.test_api import asking_agent
 
@@ -498,7 +498,7 @@ def test_a_file_in_trouble_is_told(start: Any, tmp_path: Path, chromium: Any, tr
     message = page.inner_text(".trouble >> nth=0")
     page.close()
 
-    assert ("no file of traces" if trouble == "damaged" else "upgrade foldline") in message
+    assert ("no database" if trouble == "damaged" else "upgrade foldline") in message
     assert str(tmp_path) not in message
 
 
@@ -517,8 +517,6 @@ def write_many(path: Path, count: int, size: int = 60) -> None:
     """Write model calls into a trace file, as the tracer writes them."""
     now = time.time()
     text = "lorem ipsum dolor sit amet " * (size // 27 + 1)
-    connection = connect(path)
-    connection.execute("BEGIN")
 
     def row(number: int) -> tuple[Any, ...]:
         run_id = f"{number:032x}"
@@ -534,9 +532,11 @@ def write_many(path: Path, count: int, size: int = 60) -> None:
         }  # fmt: skip
         return tuple(map(values.get, COLUMNS))
 
-    connection.executemany(UPSERT, map(row, range(count)))
-    connection.execute("COMMIT")
-    connection.close()
+    database = TraceDatabase(path)
+    for start in range(0, count, 10_000):
+        rows = list(map(row, range(start, min(count, start + 10_000))))
+        database.write(lambda connection, rows=rows: connection.each(UPSERT, rows))  # type: ignore[misc]
+    database.close()
 
 
 @pytest.mark.timing

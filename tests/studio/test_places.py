@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -17,13 +14,13 @@ import pytest
 from foldline.exceptions import StoreError
 from foldline.tracers import TraceStore
 from foldline.tracers.store import TraceFilters
+from tests.read_only import open_folder, reading_only
 from tests.servers.databases import postgres_server, postgres_url
 from tests.studio.test_page import until
-from tests.tracers.test_version2 import ask, version_1
+from tests.tracers.test_schema import restore
+from tests.tracers.test_version2 import ask
 
-__all__ = ["postgres_server", "postgres_url"]
-
-NOBODY = 65_534
+__all__ = ["open_folder", "postgres_server", "postgres_url"]
 
 
 @pytest.mark.slow
@@ -93,31 +90,6 @@ def test_runs_of_a_database_appear_in_the_page(start: Any, open_page: Any, postg
 # -- a file that may only be read
 
 
-@contextmanager
-def reading_only(folder: Path) -> Iterator[None]:
-    """Make a folder and its files such that this process may only read them."""
-    for file in folder.iterdir():
-        file.chmod(0o444)
-    folder.chmod(0o555)
-    is_root = os.geteuid() == 0
-    if is_root:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        if is_root:
-            os.seteuid(0)
-        folder.chmod(0o755)
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that others may look into; pytest's own are shut."""
-    with TemporaryDirectory(prefix="foldline-read-only-") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
 def test_a_file_that_may_only_be_read_is_listed_and_searched(open_folder: Path):
     path = open_folder / "traces.db"
     ask(path, "Why is the sky blue?", "Light is scattered.")
@@ -134,11 +106,11 @@ def test_a_file_that_may_only_be_read_is_listed_and_searched(open_folder: Path):
 
 def test_an_old_file_that_may_only_be_read_is_told(open_folder: Path):
     path = open_folder / "traces.db"
-    version_1(path)
+    restore("version1", path)
 
     with (
         reading_only(open_folder),
-        pytest.raises(StoreError, match=r"may only be read.* make it writable"),
+        pytest.raises(StoreError, match=r"traces.db.*readonly.*may be written"),
     ):
         TraceStore(path).find()
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from foldline.tracers import TraceStore
+from foldline.tracers._database import TraceDatabase
 from foldline.tracers._index import index_words
-from foldline.tracers._sqlite_database import SqliteTraces
 from foldline.tracers.store import TraceFilters
 from tests.studio.test_page import write_many
 
@@ -38,8 +38,7 @@ def quickest(function: Any, times: int = 5) -> float:
 def test_a_hundred_thousand_runs_are_listed_and_searched_at_once(tmp_path: Path):
     path = tmp_path / "traces.db"
     write_many(path, 100_000)
-    database = SqliteTraces(path)
-    index_words(database, database.session())
+    index_words(TraceDatabase(path))
     store = TraceStore(path)
 
     assert quickest(lambda: store.find(limit=50)) < 0.05
@@ -76,8 +75,7 @@ def test_the_first_rows_of_a_gigabyte_show_within_a_second(
 def test_a_million_runs_are_listed_and_searched_at_once(tmp_path: Path):
     path = tmp_path / "traces.db"
     write_many(path, 1_000_000)
-    database = SqliteTraces(path)
-    index_words(database, database.session())
+    index_words(TraceDatabase(path))
     store = TraceStore(path)
 
     assert quickest(lambda: store.find(limit=50)) < 0.05

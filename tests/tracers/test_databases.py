@@ -35,6 +35,8 @@ from tests.tracers.test_version2 import USAGE, ask
 
 __all__ = ["postgres_server", "postgres_url"]
 
+ECHO = RunnableLambda(lambda x: x, name="echo")
+
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> TracePlace:
@@ -161,16 +163,86 @@ def test_what_is_deleted_is_gone_from_the_file_and_the_index(place: TracePlace):
     assert store.count(TraceFilters(text="xylophone")) == 0
     assert store.count(TraceFilters(text="piano")) == 1
     assert len(store.by_tag("t")) == 4
-    assert store._all("SELECT count(*) FROM tags") == [(7,)]
+    assert store._all("SELECT count(*) FROM foldline_run_tags") == [(7,)]
     store._database.shrink()
     if not is_url(place):
         folder = Path(place).parent
         assert all(b"xylophone" not in file.read_bytes() for file in folder.iterdir())
-        store._all("INSERT INTO words (words) VALUES ('integrity-check')")
+        store._all("INSERT INTO foldline_run_words (foldline_run_words) VALUES ('integrity-check')")
     else:
-        assert store._all("SELECT count(*) FROM words") == [(4,)]
+        assert store._all("SELECT count(*) FROM foldline_run_words") == [(4,)]
     with pytest.raises(UsageError, match="takes one of"):
         store.delete()
+
+
+def test_a_run_is_found_that_is_written_after_the_newest_one_was_deleted(place: TracePlace):
+    ask(place, "Where is the piano?", "There.")
+    ask(place, "Where is the xylophone?", "Here.")
+    store = TraceStore(place)
+    assert store.count(TraceFilters(text="xylophone")) == 1
+    store.delete(trace=store.find()[0].id)
+
+    ask(place, "Where is the violin?", "Nowhere.")
+
+    assert store.count(TraceFilters(text="violin")) == 1
+    assert store.count(TraceFilters(text="piano")) == 1
+    assert store.count(TraceFilters(text="xylophone")) == 0
+
+
+def count_tags(store: TraceStore) -> int:
+    return int(store._all("SELECT count(*) FROM foldline_run_tags")[0][0])
+
+
+def test_tags_that_a_hook_changed_are_found_and_deleted_as_changed(place: TracePlace):
+    def redact(run: dict[str, Any]) -> dict[str, Any]:
+        return {**run, "tags": ["[a person]"]} if run.get("tags") else run
+
+    with open_tracer(place, redact=redact) as tracer:
+        ECHO.invoke(1, {"callbacks": [tracer], "tags": ["Ada"]})
+    store = TraceStore(place)
+
+    assert store.by_tag("Ada") == []
+    assert len(store._all("SELECT id FROM foldline_runs WHERE tags IS NOT NULL")) == 1
+    assert store._all("SELECT tag FROM foldline_run_tags") == [("[a person]",)]
+    store.delete(before=time.time() + 1)
+    assert count_tags(store) == 0
+
+
+@pytest.mark.parametrize("tags", ["[", "5", '["t", {}]', '["t", "half \\ud83d a character"]'])
+def test_a_run_whose_tags_are_odd_or_damaged_is_deleted_with_its_tags(place: TracePlace, tags: str):
+    with open_tracer(place) as tracer:
+        ECHO.invoke(1, {"callbacks": [tracer], "tags": ["t", "half \ud83d a character"]})
+        ECHO.invoke(2, {"callbacks": [tracer], "tags": ["t"]})
+    store = TraceStore(place)
+    store._database.write(
+        lambda connection: connection.run(
+            "UPDATE foldline_runs SET tags = ? WHERE inputs LIKE '%1%'", (tags,)
+        )
+    )
+
+    assert store.delete(before=time.time() + 1) == 2
+    assert (store.count(), count_tags(store)) == (0, 0)
+
+
+@pytest.mark.parametrize("column", ["extra", "config"])
+@pytest.mark.parametrize("damage", ["{serve_run_id serve_key", '["serve_run_id", "serve_key"]'])
+def test_a_user_is_forgotten_though_a_run_is_damaged(
+    place: TracePlace, column: str, damage: str, caplog: pytest.LogCaptureFixture
+):
+    with open_tracer(place) as tracer:
+        for thread in ("t-1", "t-2"):
+            metadata = {"user_id": "ada", "session_id": "s", "thread_id": thread}
+            ECHO.invoke(thread, {"callbacks": [tracer], "metadata": metadata})
+    store = TraceStore(place)
+    statement = f"UPDATE foldline_runs SET {column} = ? WHERE thread_id = 't-1'"
+    store._database.write(lambda connection: connection.run(statement, (damage,)))
+
+    names = store.names_of(user="ada")
+    counts = tracing.forget(user="ada", traces=place, histories=(), run_logs=())
+
+    assert (names.threads, names.sessions) == ({"t-1", "t-2"}, {"s"})
+    assert counts["traces"] == 2
+    assert "is damaged" in caplog.text
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from foldline.cli.app import app
 from foldline.tracers import TraceStore
 from foldline.tracers._config_record import RECORDED_KEYS
 from foldline.tracers._redact import SHORTEST
-from foldline.tracers._schema import VERSION
+from foldline.tracers._schema import SCHEMA
 from foldline.tracers._statistics import SAMPLE
 from foldline.tracers._writer import WriterOptions
 
@@ -30,7 +30,7 @@ def test_the_defaults_on_the_page_are_those_of_the_writer():
 
 
 def test_the_bounds_and_the_version_on_the_page_are_those_of_the_store():
-    assert f"The file has a version, now {VERSION}." in TEXT
+    assert f"The file has a version, now {SCHEMA.version}." in TEXT
     assert f"Values shorter than {SHORTEST} characters are not looked for." in TEXT
     assert f"If a step has {2 * SAMPLE:,} calls or more" in TEXT
     first, second, third = RECORDED_KEYS

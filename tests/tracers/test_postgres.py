@@ -19,7 +19,7 @@ from foldline.cli.app import app as command_line
 from foldline.exceptions import StoreError, UsageError
 from foldline.runnables import RunnableLambda
 from foldline.tracers import PostgresTracer, SQLiteTracer, TraceStore
-from foldline.tracers._postgres_database import write_lexemes
+from foldline.tracers._text_index import write_lexemes
 from foldline.tracers.store import TraceFilters
 from foldline.utils.data_places import place_name
 from tests.servers.databases import Server, _accepts, postgres_server, postgres_url, wait_until
@@ -174,7 +174,7 @@ def test_a_server_that_stops_costs_rows_and_not_the_run(
 def test_a_newer_schema_is_refused(postgres_url: str):
     PostgresTracer(postgres_url).close()
     with psycopg.connect(postgres_url) as connection:
-        connection.execute("UPDATE foldline_traces.foldline_schema SET version = 99")
+        connection.execute("UPDATE foldline_schema SET version = 99 WHERE kind = 'traces'")
 
     with pytest.raises(StoreError, match=r"version 99 .* upgrade foldline"):
         TraceStore(postgres_url).recent()
@@ -186,9 +186,9 @@ def test_a_role_that_may_only_read_reads_and_searches(postgres_url: str):
         connection.execute(
             "DO $$ BEGIN CREATE ROLE reader LOGIN; EXCEPTION WHEN OTHERS THEN END $$"
         )
-        connection.execute("GRANT USAGE ON SCHEMA foldline_traces TO reader")
-        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA foldline_traces TO reader")
-        connection.execute("INSERT INTO foldline_traces.unindexed SELECT 1")
+        connection.execute("GRANT USAGE ON SCHEMA public TO reader")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+        connection.execute("INSERT INTO foldline_unindexed_runs SELECT 1")
     store = TraceStore(postgres_url.replace("foldline@", "reader@"))
 
     assert [trace.question for trace in store.find()] == ["Why is the sky blue?"]

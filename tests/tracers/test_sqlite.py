@@ -18,14 +18,14 @@ from uuid import uuid4
 
 import pytest
 
+from foldline._storage.sqlite_database import SqliteConnection, SqliteDatabase
 from foldline.exceptions import StoreError
 from foldline.load import lazy_dump
 from foldline.messages import AIMessage, HumanMessage
 from foldline.outputs import ChatGeneration, LLMResult
 from foldline.prompts import PromptTemplate
 from foldline.runnables import RunnableLambda
-from foldline.tracers import SQLiteTracer, TraceStore, _writer
-from foldline.tracers import _schema as schema
+from foldline.tracers import SQLiteTracer, TraceStore, _database, _writer
 
 pytestmark = pytest.mark.timing
 
@@ -105,7 +105,7 @@ def test_a_model_run_keeps_tokens_and_the_time_of_its_first(path: Path):
     assert [event["name"] for event in run.events] == ["start", "new_token", "end"]
     assert run.inputs["messages"][0][0]["kwargs"]["content"] == "q"
     with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT total_tokens FROM runs").fetchone() == (10,)
+        assert connection.execute("SELECT total_tokens FROM foldline_runs").fetchone() == (10,)
     connection.close()
 
 
@@ -231,7 +231,7 @@ def test_F_K01_a_locked_file_is_waited_for(path: Path):
 def test_F_V09_a_file_that_stays_locked_costs_rows_and_not_the_run(
     path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(schema, "PATIENCE_MS", 10)
+    monkeypatch.setattr(_database, "PATIENCE", 0.01)
     tracer = SQLiteTracer(path)
     other = sqlite3.connect(path)
     other.execute("BEGIN IMMEDIATE")
@@ -254,10 +254,10 @@ def test_F_V09_a_file_that_stays_locked_costs_rows_and_not_the_run(
 def test_F_V09_a_full_disk_costs_rows_and_not_the_run(
     path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    connect = schema.connect
+    connect = SqliteDatabase._connect
 
-    def connect_to_a_full_disk(path: Path) -> sqlite3.Connection:
-        connection = connect(path)
+    def connect_to_a_full_disk(database: SqliteDatabase) -> SqliteConnection:
+        connection = connect(database)
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         # SQLite's own way to run out of room
         connection.execute(f"PRAGMA max_page_count = {pages + 2}")
@@ -265,7 +265,7 @@ def test_F_V09_a_full_disk_costs_rows_and_not_the_run(
 
     tracer = SQLiteTracer(path)
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "foldline.tracers"):
-        patch.setattr(schema, "connect", connect_to_a_full_disk)
+        patch.setattr(SqliteDatabase, "_connect", connect_to_a_full_disk)
         for _ in range(3):
             assert RunnableLambda(lambda x: "x" * 50_000).invoke(1, {"callbacks": [tracer]})
             tracer.flush()
@@ -305,7 +305,8 @@ def test_a_newer_schema_is_refused(path: Path):
     connection.close()
 
     with pytest.raises(
-        StoreError, match=r"traces.db: the traces are of version 99 .* upgrade foldline"
+        StoreError,
+        match=r"traces.db was written by a newer foldline \(version 99 .* knows version 4",
     ):
         SQLiteTracer(path)
     with pytest.raises(StoreError, match="version 99"):
@@ -316,9 +317,11 @@ def test_what_is_no_trace_file_is_refused(tmp_path: Path):
     text = tmp_path / "notes.txt"
     text.write_text("hello " * 1000)
 
-    with pytest.raises(StoreError, match=r"notes.txt: no file of traces"):
+    with pytest.raises(StoreError, match=r"notes.txt: file is not a database"):
         SQLiteTracer(text)
-    with pytest.raises(StoreError, match="cannot open the trace file"):
+    with pytest.raises(
+        StoreError, match=r"unable to open database file .*check that the folder exists"
+    ):
         SQLiteTracer(tmp_path / "no" / "such" / "folder.db")
 
 
@@ -411,7 +414,7 @@ def test_F_K02_a_damaged_run_is_left_out_with_a_report(
             RunnableLambda(lambda x: x).invoke(number, {"callbacks": [tracer]})
     connection = sqlite3.connect(path)
     with connection:
-        connection.execute(f"UPDATE runs SET {column} = ? WHERE rowid = 2", (hostile,))
+        connection.execute(f"UPDATE foldline_runs SET {column} = ? WHERE rowid = 2", (hostile,))
     connection.close()
 
     outputs = [run.outputs for run in TraceStore(path).recent()]

@@ -1,4 +1,4 @@
-"""The trace file, version 2: an old file is brought along whole; what lists, searches and figures say is right."""
+"""The trace file: what lists, searches and figures say is right."""
 
 from __future__ import annotations
 
@@ -22,10 +22,8 @@ from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
 from foldline.runnables import RunnableLambda
 from foldline.tracers import SQLiteTracer, TraceStore
-from foldline.tracers import _schema as schema
 from foldline.tracers._open import open_tracer
 from foldline.tracers._rows import dump_message
-from foldline.tracers.store import TraceFilters
 from foldline.utils.data_places import TracePlace
 
 DATA = Path(__file__).parent / "data"
@@ -58,76 +56,6 @@ def ask(place: TracePlace, question: str, answer: str, **metadata: Any) -> None:
         )
 
 
-# -- version 1
-
-
-def version_1(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    connection.executescript((DATA / "version1.sql").read_text(encoding="utf-8"))
-    connection.close()
-
-
-def test_a_file_of_version_1_is_brought_along_without_loss(path: Path):
-    version_1(path)
-    before = sqlite3.connect(path)
-    old = {
-        row[0]: row[1:]
-        for row in before.execute(
-            "SELECT id, name, run_type, start_time, end_time, inputs, outputs, serialized, extra, tags, error FROM runs"
-        )
-    }
-    before.close()
-    store = TraceStore(path)
-
-    failed, root = store.recent()
-    tree = store.trace(root.id)
-
-    assert failed.error_class == "ValueError"
-    assert "no such thing: größe" in failed.error
-    runs = [tree, *tree.child_runs, failed]
-    assert {str(run.id) for run in runs} == set(old)
-    for run in runs:
-        name, kind, start, end, inputs, outputs, form, extra, tags, error = old[str(run.id)]
-        assert (run.name, run.run_type, run.error) == (name, kind, error)
-        assert (run.start_time.timestamp(), run.end_time.timestamp()) == (start, end)
-        assert run.inputs == json.loads(inputs)
-        assert run.outputs == (None if outputs is None else json.loads(outputs))
-        assert run.serialized == (None if form is None else json.loads(form))
-        assert run.extra == json.loads(extra)
-        assert run.tags == json.loads(tags)
-    model = tree.child_runs[1]
-    assert (model.provider, model.model) == ("openai", "gpt-4o-mini")
-    assert model.cost is not None
-    assert (tree.thread_id, tree.user_id) == ("t-1", "ada")
-    assert (tree.question, tree.answer) == ("Why is the sky blue?", "Blue light is scattered more.")
-    assert [trace.id for trace in store.find(TraceFilters(text="scattered"))] == [str(root.id)]
-    assert [run.name for run in store.by_tag("seq:step:2")] == [model.name]
-
-
-def test_a_file_of_version_1_is_written_on(path: Path):
-    version_1(path)
-    ask(path, "and red?", "It is not.")
-
-    assert TraceStore(path).recent(1)[0].question == "and red?"
-    assert len(TraceStore(path).recent()) == 3
-
-
-def test_a_migration_that_fails_leaves_the_file_as_it_was(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    version_1(path)
-
-    def fail(*args: Any) -> None:
-        raise RuntimeError("killed")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(schema, "_row_from_version_1", fail)
-        with pytest.raises(RuntimeError, match="killed"):
-            TraceStore(path).recent()
-
-    assert len(TraceStore(path).recent()) == 2
-
-
 # -- the columns of a run
 
 
@@ -141,7 +69,7 @@ def test_a_run_knows_its_model_tokens_cost_session_and_first_words(path: Path):
     assert (trace.question, trace.answer) == ("Why?", "Because.")
     assert (trace.runs, trace.calls, trace.failed_runs) == (4, 1, 0)
     with sqlite3.connect(path) as connection:
-        [(usage,)] = connection.execute("SELECT usage FROM runs WHERE usage IS NOT NULL")
+        [(usage,)] = connection.execute("SELECT usage FROM foldline_runs WHERE usage IS NOT NULL")
     connection.close()
     assert json.loads(usage) == USAGE
 

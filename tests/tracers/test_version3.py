@@ -1,11 +1,9 @@
-"""Version 3 of the traces: runs that wait, config, values that are read back, steps; files of older versions."""
+"""Version 3 of the traces: runs that wait, config, values that are read back, steps."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,14 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from typing_extensions import TypedDict
 
 from foldline.agents import create_agent
 from foldline.checkpoint import InMemorySaver
 from foldline.cli.app import app as command_line
-from foldline.exceptions import FlowInterruptedError, StoreError
+from foldline.exceptions import FlowInterruptedError
 from foldline.graph import START, StateGraph
 from foldline.graph.store.memory import InMemoryStore
 from foldline.runnables import RunnableLambda
@@ -442,7 +439,7 @@ def test_counts_and_lists_do_not_stop_at_many_runs(path: Path):
     TraceStore(path).count()
     connection = sqlite3.connect(path)
     connection.executemany(
-        "INSERT INTO runs (id, trace_id, parent_run_id, name, run_type, start_time, user_id, extra, inputs) "
+        "INSERT INTO foldline_runs (id, trace_id, parent_run_id, name, run_type, start_time, user_id, extra, inputs) "
         "VALUES (?, ?, ?, 'n', 'chain', ?, 'ada', '{}', '{}')",
         (
             (f"{trace}-{run}", f"{trace}-0", None if run == 0 else f"{trace}-0", float(trace))
@@ -458,118 +455,3 @@ def test_counts_and_lists_do_not_stop_at_many_runs(path: Path):
     assert store.count(filters) == 6_000
     assert [trace.id for trace in store.find(filters, limit=2, offset=5_998)] == ["1-0", "0-0"]
     assert store.find(filters, limit=2, offset=6_000) == []
-
-
-# -- files of older versions
-
-
-def version_2(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    connection.executescript((DATA / "version2.sql").read_text(encoding="utf-8"))
-    connection.close()
-
-
-def rows(path: Path, columns: str) -> list[tuple[Any, ...]]:
-    connection = sqlite3.connect(path)
-    found = connection.execute(f"SELECT {columns} FROM runs ORDER BY seq").fetchall()
-    connection.close()
-    return found
-
-
-def test_a_file_of_version_2_is_brought_along_without_loss(path: Path):
-    version_2(path)
-    columns = "id, name, inputs, outputs, extra, error, thread_id, user_id, form, tags"
-    before = rows(path, columns)
-    store = TraceStore(path)
-    failed, root = store.find()
-
-    assert rows(path, columns) == before
-    new = "status, incomplete, revision, config, error_message, interrupts"
-    assert set(rows(path, new)) == {(None,) * 6}
-    assert (failed.status, root.status) == ("failed", "done")
-    assert failed.scores == {"helpful": 1.0}
-    assert [trace.id for trace in store.find(TraceFilters(text="scattered"))] == [root.id]
-    assert store.losses() == []
-    with SQLiteTracer(path) as tracer:
-        ECHO.invoke(1, {"callbacks": [tracer], "configurable": {"thread_id": "new"}})
-    assert [run.thread_id for run in store.recent()] == ["new", "t-1", "t-1"]
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_every_older_version_becomes_the_same_schema(tmp_path: Path, version: int):
-    old, new = tmp_path / "old.db", tmp_path / "new.db"
-    connection = sqlite3.connect(old)
-    connection.executescript((DATA / f"version{version}.sql").read_text(encoding="utf-8"))
-    connection.close()
-
-    def schema(path: Path) -> tuple[set[str], set[str]]:
-        TraceStore(path).count()
-        connection = sqlite3.connect(path)
-        columns = {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
-        names = {
-            row[0]
-            for row in connection.execute("SELECT name FROM sqlite_master")
-            if not row[0].startswith("sqlite_")
-        }
-        connection.close()
-        return columns, names
-
-    assert schema(old) == schema(new)
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from foldline.tracers import TraceStore
-from foldline.tracers import _schema
-
-def kill(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-_schema.set_schema_version = kill
-TraceStore(Path(sys.argv[1])).count()
-"""
-
-
-def test_a_migration_that_is_killed_leaves_the_old_file(path: Path):
-    version_2(path)
-    before = rows(path, "*")
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
-
-    assert ended.returncode == -9
-    assert rows(path, "*") == before
-    assert TraceStore(path).count() == 2
-    assert len(rows(path, "*")[0]) == len(before[0]) + 6
-
-
-def test_a_newer_file_is_refused(path: Path):
-    TraceStore(path).count()
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE foldline_schema SET version = 4 WHERE kind = 'traces'")
-    connection.commit()
-    connection.close()
-
-    with pytest.raises(StoreError, match="version 4 and this foldline writes version 3"):
-        TraceStore(path).count()
-
-
-def test_a_schema_of_version_2_in_postgres_is_brought_along(postgres_url: str):
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute((DATA / "version2-postgres.sql").read_text(encoding="utf-8"))
-        connection.execute(
-            "INSERT INTO foldline_traces.runs (id, trace_id, name, run_type, start_time, end_time, extra, inputs) "
-            "VALUES ('00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-000000000001', 'old', 'chain', "
-            "1, 2, '{}', '{}')"
-        )
-    store = TraceStore(postgres_url)
-    [old] = store.find()
-    with open_tracer(postgres_url) as tracer:
-        ECHO.invoke(1, {"callbacks": [tracer], "configurable": {"thread_id": "t"}})
-    new, _ = store.recent()
-
-    assert (old.name, old.status, old.incomplete) == ("old", "done", False)
-    assert (new.name, new.config, new.thread_id) == ("echo", {"thread_id": "t"}, "t")
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("UPDATE foldline_traces.foldline_schema SET version = 4")
-    with pytest.raises(StoreError, match="version 4 and this foldline writes version 3"):
-        TraceStore(postgres_url).count()

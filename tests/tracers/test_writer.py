@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> TracePlace:
 
 def count_runs(path: Path) -> int:
     connection = sqlite3.connect(path)
-    [(count,)] = connection.execute("SELECT count(*) FROM runs WHERE end_time IS NOT NULL")
+    [(count,)] = connection.execute("SELECT count(*) FROM foldline_runs WHERE end_time IS NOT NULL")
     connection.close()
     return int(count)
 
@@ -82,8 +81,8 @@ class Pace:
         self.gate = threading.Event()
         self.gate.set()
         self.error: Exception | None = None
-        session = tracer._writer._session
-        write = session.write
+        database = tracer._writer._database
+        write = database.write
 
         def slowly(work: Any) -> Any:
             self.gate.wait(30)
@@ -92,7 +91,7 @@ class Pace:
                 raise self.error
             return write(work)
 
-        monkeypatch.setattr(session, "write", slowly)
+        monkeypatch.setattr(database, "write", slowly)
 
 
 # -- a working store
@@ -111,9 +110,8 @@ def test_F_V09_load_of_four_threads_is_stored_without_loss(place: TracePlace):
     assert tracer.dropped == 0
     store = TraceStore(place)
     assert store.count() == each * 4
-    with closing(store._database.session()) as session:
-        ended = "SELECT count(*) FROM runs WHERE end_time IS NOT NULL"
-        assert session.read(lambda statements: statements.execute(ended).fetchone())[0] == each * 12
+    ended = "SELECT count(*) FROM foldline_runs WHERE end_time IS NOT NULL"
+    assert store._all(ended) == [(each * 12,)]
 
 
 def test_F_V09_load_of_four_processes_into_one_file_is_stored_without_loss(path: Path):

@@ -31,6 +31,7 @@ from foldline.vectorstores import InMemoryVectorStore
 MIXINS = {"LLMManagerMixin", "ChainManagerMixin", "ToolManagerMixin", "RetrieverManagerMixin"}
 
 
+@pytest.mark.filterwarnings("ignore:.*private and moved:DeprecationWarning")
 def test_no_public_class_is_shown_by_its_address():
     bare = set()
     for module_info in pkgutil.walk_packages(foldline.__path__, "foldline."):

@@ -15,9 +15,9 @@ from foldline.vectorstores import (
     SQLiteVectorStore,
     VectorStore,
 )
-from tests.servers.databases import pgvector_server, postgres_server
+from tests.servers.databases import pgvector_server, postgres_server, postgres_url
 
-__all__ = ["pgvector_server", "postgres_server"]
+__all__ = ["pgvector_server", "postgres_server", "postgres_url"]
 
 
 class Plane(Embeddings):

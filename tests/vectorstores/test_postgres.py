@@ -56,6 +56,16 @@ def test_a_store_is_made_with_langchains_word_for_the_connection(postgres_server
     assert texts(call.run(store, "similarity_search", "1 0")) == ["1 0"]
 
 
+def test_the_tables_have_a_version_and_a_newer_one_is_refused(plane, postgres_url):
+    PostgresVectorStore(plane, postgres_url).add_texts(["1 0"])
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        versions = connection.execute("SELECT kind, version FROM foldline_schema").fetchall()
+        connection.execute("UPDATE foldline_schema SET version = 9")
+    assert versions == [("vectors", 1)]
+    with pytest.raises(StoreError, match="version 9 of 'vectors', this one knows version 1"):
+        PostgresVectorStore(plane, postgres_url)
+
+
 @pytest.mark.slow
 def test_an_index_makes_searches_approximate_and_filters_still_give_k(pgvector_server, call):
     store = open_store(pgvector_server, DeterministicFakeEmbedding(size=7))
@@ -73,7 +83,8 @@ def test_an_index_makes_searches_approximate_and_filters_still_give_k(pgvector_s
     with psycopg.connect(pgvector_server.url) as connection:
         statement, values = store._query(_row(store, "text 1"), None, with_vectors=False)
         connection.execute("SET enable_seqscan = off")
-        plan = connection.execute(f"EXPLAIN {statement} LIMIT 4", values).fetchall()
+        explain = f"EXPLAIN {statement} LIMIT 4".replace("?", "%s")
+        plan = connection.execute(explain, values).fetchall()
     assert "foldline_vectors_hnsw_7" in str(plan)
 
 

@@ -44,6 +44,14 @@ def test_a_file_that_is_opened_again_has_everything(path, plane, call):
     assert (document.id, document.metadata) == ("x", {"a": 1})
 
 
+def test_an_address_of_a_server_is_refused_and_the_store_for_it_is_named(plane):
+    with pytest.raises(
+        UsageError, match=r"not in postgresql://.*use PostgresVectorStore"
+    ) as caught:
+        SQLiteVectorStore(plane, "postgresql://ada:secret@127.0.0.1/documents")
+    assert "secret" not in str(caught.value)
+
+
 def test_changes_of_another_process_are_seen_at_once(path):
     from foldline.embeddings import DeterministicFakeEmbedding
 

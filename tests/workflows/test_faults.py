@@ -166,8 +166,7 @@ def test_of_two_that_carry_on_with_one_thread_one_wins_and_the_other_is_told(tmp
     assert "was continued by another process" in conflicts[0]
 
 
-def test_a_locked_file_is_a_typed_error_and_the_thread_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr("foldline._storage.sqlite.PATIENCE", 0.05)
+def test_a_locked_file_is_a_typed_error_and_the_thread_goes_on(tmp_path):
     saver = SqliteSaver(tmp_path / "flows.db")
     saver._database._patience = 0.05
     is_locked = [True]

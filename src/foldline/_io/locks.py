@@ -6,8 +6,11 @@ import asyncio
 import queue
 import threading
 from collections import deque
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
 
 
 def mutex() -> AbstractContextManager[Any]:
@@ -214,35 +217,112 @@ class LoopChannel:
             return None
 
 
-class FairSlots:
-    """A number of slots that threads take and give back; whoever waits longest gets the next one."""
+class FairItems(Generic[T]):
+    """Items that threads take and give back; whoever waits longest gets the next one.
 
-    def __init__(self, count: int) -> None:
-        self._free = count
-        self._lock = threading.Lock()
-        self._waiters: deque[threading.Lock] = deque()
+    While nobody waits, taking is one `pop` and giving back one `append`, which are atomic, so that no lock is needed.
+    Who has to wait joins the queue first and looks for an item then; who gives back appends first and looks at the
+    queue then: one of the two sees the other. The lock may be entered twice by one thread: the garbage collector may
+    run anywhere, and give back what an abandoned generator had.
+    """
 
-    def take(self, seconds: float) -> bool:
-        """Take a slot; return False if none became free in time."""
+    __slots__ = ("_items", "_lock", "_waiters")
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = list(items)
+        self._lock = threading.RLock()
+        self._waiters: deque[_Turn[T]] = deque()
+
+    @property
+    def waiting_count(self) -> int:
+        """How many threads wait."""
+        return len(self._waiters)
+
+    def take(self, seconds: Callable[[], float]) -> T:
+        """Take the item that was given back last; raise `TimeoutError` if none became free in `seconds()`."""
+        if not self._waiters:
+            try:
+                return self._items.pop()
+            except IndexError:
+                pass
+        return self._wait(seconds())
+
+    def give_back(self, item: T) -> None:
+        """Give an item to the longest waiting thread, or let the next one take it."""
+        self._items.append(item)
+        if self._waiters:
+            self._hand_out()
+
+    def give_back_last(self, item: T) -> None:
+        """Give an item back that is taken after all others."""
+        self._items.insert(0, item)
+        if self._waiters:
+            self._hand_out()
+
+    def change(self, change: Callable[[list[T]], list[T]]) -> None:
+        """Replace the items that nobody has by what a function returns for them, the last one to be taken first."""
         with self._lock:
-            if self._free:
-                self._free -= 1
-                return True
-            turn = threading.Lock()
-            turn.acquire()
-            self._waiters.append(turn)
-        if turn.acquire(timeout=max(0.0, seconds)):
-            return True
+            items: list[T] = []
+            with suppress(IndexError):
+                while True:
+                    items.insert(0, self._items.pop())
+            self._items[:0] = change(items)
+        self._hand_out()
+
+    def renew_lock(self) -> None:
+        """Forget the threads that held the lock or waited: a forked child does not have them."""
+        self._lock = threading.RLock()
+        self._waiters = deque()
+
+    def _wait(self, seconds: float) -> T:
+        turn = _Turn[T]()
+        self._waiters.append(turn)
+        try:
+            self._hand_out()
+            if turn.wait(seconds):
+                return turn.item
+        except BaseException:  # such as Ctrl+C
+            if not self._leave(turn):
+                self.give_back(turn.item)
+            raise
+        if self._leave(turn):
+            raise TimeoutError(seconds)
+        return turn.item  # it was handed over in the moment of giving up
+
+    def _leave(self, turn: _Turn[T]) -> bool:
+        """Leave the queue; return False if an item was handed over meanwhile."""
         with self._lock:
-            if turn in self._waiters:
+            try:
                 self._waiters.remove(turn)
+            except ValueError:
                 return False
-        return True  # it was handed over in the moment of giving up
+            return True
 
-    def give_back(self) -> None:
-        """Give a slot to the longest waiting thread, or put it back."""
-        with self._lock:
-            if self._waiters:
-                self._waiters.popleft().release()
-            else:
-                self._free += 1
+    def _hand_out(self) -> None:
+        with self._lock, suppress(IndexError):  # another thread may take the last item
+            while self._waiters:
+                item = self._items.pop()
+                try:
+                    turn = self._waiters.popleft()
+                except IndexError:
+                    self._items.append(item)
+                    raise
+                turn.end(item)
+
+
+class _Turn(Generic[T]):
+    """One wait for an item."""
+
+    __slots__ = ("_lock", "item")
+    item: T
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def wait(self, seconds: float) -> bool:
+        return self._lock.acquire(timeout=max(0.0, seconds))
+
+    def end(self, item: T) -> None:
+        self.item = item
+        self._lock.release()

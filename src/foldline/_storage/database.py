@@ -8,7 +8,7 @@ database is a `StoreError` that says where, what and what to do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from foldline._storage.schema import Dialect, LockNumber
@@ -38,7 +38,7 @@ class Connection(Protocol):
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
-    ) -> Iterator[list[Row]]:
+    ) -> Generator[list[Row], None, None]:
         """Run a statement; yield its rows page by page."""
 
     def lock(self, number: LockNumber, name: str) -> None:
@@ -70,8 +70,11 @@ class Database(Protocol):
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
-    ) -> Iterator[list[Row]]:
+    ) -> Generator[list[Row], None, None]:
         """Read the rows of one query page by page, on one snapshot; the connection is held until the end."""
+
+    def maintain(self, *statements: str) -> None:
+        """Run statements that cannot be in a transaction, such as VACUUM."""
 
     def close(self) -> None:
         """Close the idle connections; the next use opens new ones."""

@@ -32,6 +32,7 @@ HISTORY: Final = Kind("history", "foldline_messages", {"foldline_messages": "mes
 CHECKPOINTS: Final = Kind(
     "checkpoints", "foldline_checkpoints", {"foldline_checkpoints": "checkpoints"}
 )
+WORKERS: Final = Kind("workers", "foldline_workers", {})
 SERVE: Final = Kind("serve", "serve_runs", {})
 
 Delete = Callable[[str, str, Iterable[str]], int]
@@ -49,9 +50,11 @@ def delete_messages(place: str | Path, sessions: Iterable[str]) -> int:
 
 
 def delete_checkpoints(place: str | Path, threads: Iterable[str]) -> int:
-    """Delete threads from a store of checkpoints; return how many checkpoints."""
+    """Delete threads from a store of checkpoints, with their owners; return how many checkpoints."""
+    ids = list(threads)
+    _delete(place, WORKERS, lambda delete, _: delete("foldline_writers", "thread", ids))
     return _delete(
-        place, CHECKPOINTS, lambda delete, _: delete("foldline_checkpoints", "thread", threads)
+        place, CHECKPOINTS, lambda delete, _: delete("foldline_checkpoints", "thread", ids)
     )
 
 

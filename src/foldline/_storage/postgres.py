@@ -5,7 +5,7 @@ A broken connection is dropped, and the work is repeated once on a new one, unle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 from foldline._storage.pool import ConnectionPool
@@ -20,7 +20,9 @@ PostgresConnection: TypeAlias = Any
 T = TypeVar("T")
 POOL_SIZE: Final = 8
 PATIENCE: Final = 30.0
-"""Seconds to wait for a free connection."""
+"""Seconds to wait for a free connection, or for a lock of another session."""
+LOCKED: Final = "55P03"
+"""The code of PostgreSQL for a lock that another session did not give back in time."""
 
 
 class PostgresServer:
@@ -43,6 +45,7 @@ class PostgresServer:
             ) from error
         self._psycopg = psycopg
         self._conninfo = conninfo
+        self._patience = patience
         self.where = place_name(conninfo) if is_url(conninfo) else "PostgreSQL"
         """How errors name it, without a password."""
         self._pool: ConnectionPool[PostgresConnection] = ConnectionPool(
@@ -66,6 +69,8 @@ class PostgresServer:
         try:
             return self._once(watched)
         except self._psycopg.OperationalError as error:
+            if error.sqlstate == LOCKED:
+                raise self._explained(error) from error
             self.close()
             if is_done and not may_repeat:
                 raise StoreError(
@@ -98,7 +103,10 @@ class PostgresServer:
             raise self._explained(error) from error
 
     def _connect(self) -> PostgresConnection:
-        return self._psycopg.connect(self._conninfo, autocommit=True, connect_timeout=10)
+        connection = self._psycopg.connect(self._conninfo, autocommit=True, connect_timeout=10)
+        milliseconds = str(round(self._patience * 1000))
+        connection.execute("SELECT set_config('lock_timeout', %s, false)", (milliseconds,))
+        return connection
 
     def connect(self) -> PostgresConnection:
         """Open a connection for the caller alone: what belongs to a session, such as its locks, ends with it."""
@@ -107,8 +115,22 @@ class PostgresServer:
         except self._psycopg.Error as error:
             raise self._explained(error) from error
 
+    def run_outside(self, statements: Sequence[str]) -> None:
+        """Run statements outside of any transaction, on a connection of their own."""
+        try:
+            with self._connect() as connection:
+                for statement in statements:
+                    connection.execute(statement)
+        except self._psycopg.Error as error:
+            raise self._explained(error) from error
+
     def _explained(self, error: Exception) -> StoreError:
         text = " ".join(str(error).split())
+        if getattr(error, "sqlstate", None) == LOCKED:
+            return StoreError(
+                f"PostgreSQL: {text} (another session held a lock for more than {self._patience:g} s: try again; "
+                "nothing of this operation was written)"
+            )
         return StoreError(f"PostgreSQL: {text} (nothing of this operation was written)")
 
     def close(self) -> None:

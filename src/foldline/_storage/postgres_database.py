@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Generator, Sequence
+from functools import lru_cache, partial
+from itertools import count
 from typing import Any, Final, TypeVar
 
+from foldline._io.deadline import seconds_left
 from foldline._storage.database import Row
 from foldline._storage.postgres import PostgresConnection, PostgresServer
 from foldline._storage.schema import (
@@ -16,17 +18,18 @@ from foldline._storage.schema import (
     Schema,
     newer_version,
     read_version,
-    statements_of,
+    run_script,
 )
 from foldline.exceptions import StoreError
 
-__all__ = ["PostgresDatabase"]
+__all__ = ["PostgresDatabase", "has_tables"]
 
 T = TypeVar("T")
 HAS_TABLE: Final = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?"
 """Not `to_regclass`, which does not see at once what another session has made."""
 NOT_THERE: Final = ("42P01", "42703")
 """The codes of PostgreSQL for a table and a column that are not there."""
+CURSOR_NUMBERS: Final = count(1)
 READ_VERSION: Final = "SELECT version FROM foldline_schema WHERE kind = ?"
 
 
@@ -37,6 +40,7 @@ class PostgresStatements:
 
     def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
+        self._page_cursors: list[Any] = []
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run a statement; return all its rows."""
@@ -60,12 +64,19 @@ class PostgresStatements:
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
-    ) -> Iterator[list[Row]]:
+    ) -> Generator[list[Row], None, None]:
         """Run a statement; yield its rows page by page, by a cursor of the server."""
-        with self._connection.cursor(name="foldline_pages") as cursor:
+        cursor = self._connection.cursor(name=f"foldline_pages_{next(CURSOR_NUMBERS)}")
+        self._page_cursors.append(cursor)
+        with cursor:
             cursor.execute(_percent(statement), values)
             while page := cursor.fetchmany(size):
                 yield page
+
+    def close_pages(self) -> None:
+        """End the pages that were not read to the end: to close them later would disturb another transaction."""
+        while self._page_cursors:
+            self._page_cursors.pop().close()
 
     def lock(self, number: LockNumber, name: str) -> None:
         """Lock a name until the transaction ends."""
@@ -84,23 +95,30 @@ class PostgresDatabase:
         self.where = server.where
         self._server = server
         self._schema = schema
-        if self.read(self._version) != schema.version:
-            self.write(self._upgrade)
+        for each in (schema, *schema.needs):
+            if self.read(partial(self._version, each)) != each.version:
+                self.write(partial(self._upgrade, each))
 
     def read(self, work: Callable[[PostgresStatements], T]) -> T:
         """Do work that changes nothing, on one snapshot."""
 
         def run(connection: PostgresConnection) -> T:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            return work(PostgresStatements(connection))
+            return _do(work, connection)
 
         return self._run(run)
 
     def write(self, work: Callable[[PostgresStatements], T], *, may_repeat: bool = True) -> T:
         """Do work in one transaction: all of it or nothing."""
-        return self._run(
-            lambda connection: work(PostgresStatements(connection)), may_repeat=may_repeat
-        )
+
+        def run(connection: PostgresConnection) -> T:
+            left = seconds_left()
+            if left is not None:  # the wait for locks of other writers ends with the call
+                time = f"{max(1, int(left * 1000))}ms"
+                connection.execute("SELECT set_config('lock_timeout', %s, true)", (time,))
+            return _do(work, connection)
+
+        return self._run(run, may_repeat=may_repeat)
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Read all rows of one query, which is a snapshot by itself."""
@@ -108,7 +126,7 @@ class PostgresDatabase:
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
-    ) -> Iterator[list[Row]]:
+    ) -> Generator[list[Row], None, None]:
         """Read the rows of one query page by page, on one snapshot."""
         try:
             yield from self._server.each_page(
@@ -118,6 +136,10 @@ class PostgresDatabase:
             )
         except StoreError as error:
             raise self._explained(error) from error.__cause__
+
+    def maintain(self, *statements: str) -> None:
+        """Run statements that cannot be in a transaction."""
+        self._server.run_outside(statements)
 
     def close(self) -> None:
         """Close the idle connections; the next use opens new ones."""
@@ -133,40 +155,69 @@ class PostgresDatabase:
         """Return the error for a table that is not there: a newer foldline may have renamed it meanwhile."""
         if getattr(error.__cause__, "sqlstate", None) not in NOT_THERE:
             return error
-        try:
-            version = self._server.run(
-                lambda connection: self._version(PostgresStatements(connection))
-            )
-        except StoreError:
-            return error
-        return (
-            newer_version(self.where, self._schema, version)
-            if version > self._schema.version
-            else error
-        )
+        for schema in (self._schema, *self._schema.needs):
+            try:
+                version = self._server.run(
+                    lambda connection, schema=schema: self._version(  # type: ignore[misc]
+                        schema, PostgresStatements(connection)
+                    )
+                )
+            except StoreError:
+                return error
+            if version > schema.version:
+                return newer_version(self.where, schema, version)
+        return error
 
-    def _version(self, statements: PostgresStatements) -> int:
-        if statements.row(HAS_TABLE, ("foldline_schema",)) is None:
-            return 0
-        rows = statements.rows(READ_VERSION, (self._schema.kind,))
-        return read_version(rows, self.where, self._schema.kind)
+    def _version(self, schema: Schema, statements: PostgresStatements) -> int:
+        return _written_version(statements, schema, self.where)
 
-    def _upgrade(self, statements: PostgresStatements) -> None:
-        schema = self._schema
+    def _upgrade(self, schema: Schema, statements: PostgresStatements) -> None:
+        statements.run("SET LOCAL lock_timeout = 0")  # another process may take long to upgrade
         statements.run("SELECT pg_advisory_xact_lock(?)", (int(LockNumber.SCHEMA),))
-        version = self._version(statements)  # another process may have been first
-        if not version and statements.row(HAS_TABLE, (schema.tables[0],)) is not None:
-            version = schema.unversioned
+        version = self._version(schema, statements)  # another process may have been first
+        if not version:
+            version = _unwritten_version(statements, schema)
         if version > schema.version:
             raise newer_version(self.where, schema, version)
         statements.run(CREATE_VERSIONS)
-        scripts = [schema.create]
+        scripts = [schema.create, schema.create_own.postgres]
         if version:
             scripts = [upgrade.postgres for upgrade in schema.upgrades[version - 1 :]]
         for script in scripts:
-            for statement in statements_of(script, "postgres"):
-                statements.run(statement)
+            run_script(statements, script)
         statements.run(SET_VERSION, (schema.kind, schema.version))
+
+
+def _do(work: Callable[[PostgresStatements], T], connection: PostgresConnection) -> T:
+    statements = PostgresStatements(connection)
+    try:
+        return work(statements)
+    finally:
+        statements.close_pages()
+
+
+def has_tables(server: PostgresServer, schema: Schema) -> bool:
+    """Return whether a database has the tables of a kind, of any version; nothing is created."""
+
+    def look(connection: PostgresConnection) -> bool:
+        statements = PostgresStatements(connection)
+        version = _written_version(statements, schema, server.where)
+        return bool(version or _unwritten_version(statements, schema))
+
+    return server.run(look)
+
+
+def _written_version(statements: PostgresStatements, schema: Schema, where: str) -> int:
+    if statements.row(HAS_TABLE, ("foldline_schema",)) is None:
+        return 0
+    return read_version(statements.rows(READ_VERSION, (schema.kind,)), where, schema.kind)
+
+
+def _unwritten_version(statements: PostgresStatements, schema: Schema) -> int:
+    """Return the version of tables for which `foldline_schema` has no row; 0 for none."""
+    if statements.row(HAS_TABLE, (schema.tables[0],)) is not None:
+        return schema.unversioned
+    return 0 if schema.find_elsewhere is None else schema.find_elsewhere(statements)
 
 
 @lru_cache(maxsize=1024)

@@ -8,12 +8,15 @@ never between, and a program's own tables of other names are not touched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from foldline.exceptions import StoreError
+
+if TYPE_CHECKING:  # it imports this module
+    from foldline._storage.database import Connection
 
 __all__ = [
     "CREATE_VERSIONS",
@@ -24,6 +27,7 @@ __all__ = [
     "Upgrade",
     "newer_version",
     "read_version",
+    "run_script",
     "statements_of",
 ]
 
@@ -32,6 +36,7 @@ Dialect = Literal["sqlite", "postgres"]
 WORDS: Final[Mapping[Dialect, Mapping[str, str]]] = {
     "sqlite": {
         "number": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "next_number": "INTEGER PRIMARY KEY",
         "row_number": "INTEGER PRIMARY KEY",
         "big": "INTEGER",
         "real": "REAL",
@@ -44,6 +49,7 @@ WORDS: Final[Mapping[Dialect, Mapping[str, str]]] = {
     },
     "postgres": {
         "number": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "next_number": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "row_number": "BIGINT PRIMARY KEY",
         "big": "BIGINT",
         "real": "DOUBLE PRECISION",
@@ -55,8 +61,9 @@ WORDS: Final[Mapping[Dialect, Mapping[str, str]]] = {
         "strict_keyed": "",
     },
 }
-"""What a word in braces means: an automatic number as the key, or a given one, a 64-bit number, texts compared by code
-points, and the options of a table that only SQLite has."""
+"""What a word in braces means: an automatic number as the key, or one that costs less but may come again after the
+newest row was deleted; a given number as the key; a 64-bit number; texts compared by code points; and the options of a
+table that only SQLite has."""
 
 CREATE_VERSIONS: Final = (
     "CREATE TABLE IF NOT EXISTS foldline_schema (kind TEXT PRIMARY KEY, version INTEGER NOT NULL)"
@@ -89,11 +96,15 @@ class LockNumber(IntEnum):
     """A batch job is worked on."""
 
 
-class Upgrade(NamedTuple):
-    """The way from one version to the next, as statements separated by `;`; empty where there is nothing to do."""
+Script: TypeAlias = "str | Callable[[Connection], None]"
+"""Statements separated by `;`, or what statements alone cannot do; empty where there is nothing to do."""
 
-    sqlite: str
-    postgres: str = ""
+
+class Upgrade(NamedTuple):
+    """The way from one version to the next."""
+
+    sqlite: Script
+    postgres: Script = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +116,16 @@ class Schema:
     """The names of the tables, which are ours alone: `forget` touches no others."""
     create: str
     """Creates the newest form."""
+    create_own: Upgrade = Upgrade("")  # noqa: RUF009  a tuple
+    """Creates what only one of the databases has, after the tables: an index of words."""
     upgrades: tuple[Upgrade, ...] = ()
     """`upgrades[n]` brings version n + 1 to n + 2."""
     unversioned: int = 1
     """The version of PostgreSQL tables that an older foldline made without writing a version."""
+    find_elsewhere: Callable[[Connection], int] | None = None
+    """Returns the version of PostgreSQL tables that an older foldline made under other names; 0 for none."""
+    needs: tuple[Schema, ...] = ()
+    """Other kinds whose tables are in the same place, for transactions over both."""
 
     @property
     def version(self) -> int:
@@ -121,6 +138,15 @@ def statements_of(script: str, dialect: Dialect) -> list[str]:
     for word, meaning in WORDS[dialect].items():
         script = script.replace(f"{{{word}}}", meaning)
     return [statement.strip() for statement in script.split(";") if statement.strip()]
+
+
+def run_script(connection: Connection, script: Script) -> None:
+    """Run a script of a schema, inside a transaction."""
+    if callable(script):
+        script(connection)
+        return
+    for statement in statements_of(script, connection.dialect):
+        connection.run(statement)
 
 
 def read_version(rows: list[tuple[Any, ...]], where: str, kind: str) -> int:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from foldline._io.locks import mutex
+from foldline._io.deadline import seconds_left
 from foldline._storage.database import Row
-from foldline._storage.pool import ConnectionPool
+from foldline._storage.pool import IDLE_SECONDS, ConnectionPool, Slot
 from foldline._storage.schema import (
     CREATE_VERSIONS,
     SET_VERSION,
@@ -25,7 +25,7 @@ from foldline._storage.schema import (
     Schema,
     newer_version,
     read_version,
-    statements_of,
+    run_script,
 )
 from foldline._storage.sqlite import MEMORY, create_privately
 from foldline.exceptions import StoreError
@@ -44,48 +44,55 @@ HAS_TABLE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 
 READ_VERSION: Final = "SELECT version FROM foldline_schema WHERE kind = ?"
 
 
-class FileConnection(sqlite3.Connection):
-    """A connection that knows which file it has open."""
-
-    file: tuple[int, int] | None = None
-
-
-class SqliteConnection:
-    """Statements inside one transaction."""
+class SqliteConnection(sqlite3.Connection):
+    """Statements inside one transaction, on a connection that knows which file it has open."""
 
     dialect: Dialect = "sqlite"
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.file: tuple[int, int] | None = None
+        self.is_snapshot = False
+        """Whether it does not see what others write: the file is in a folder where nothing may be written."""
+        self.page_cursors: list[sqlite3.Cursor] = []
+        """Those of pages that were not read to the end."""
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run a statement; return all its rows."""
-        rows: list[Row] = self._connection.execute(statement, values).fetchall()
+        rows: list[Row] = self.execute(statement, values).fetchall()
         return rows
 
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
         """Run a statement; return its first row."""
-        row: Row | None = self._connection.execute(statement, values).fetchone()
+        row: Row | None = self.execute(statement, values).fetchone()
         return row
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; return how many rows it changed."""
-        return int(self._connection.execute(statement, values).rowcount)
+        return int(self.execute(statement, values).rowcount)
 
     def each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement for each of some rows of values."""
-        self._connection.executemany(statement, rows)
+        self.executemany(statement, rows)
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
-    ) -> Iterator[list[Row]]:
+    ) -> Generator[list[Row], None, None]:
         """Run a statement; yield its rows page by page."""
-        cursor = self._connection.execute(statement, values)
+        cursor = self.execute(statement, values)
+        self.page_cursors.append(cursor)
         try:
             while page := cursor.fetchmany(size):
                 yield page
         finally:
             cursor.close()
+            with suppress(ValueError):  # the transaction has ended before
+                self.page_cursors.remove(cursor)
+
+    def close_pages(self) -> None:
+        """End the pages that were not read to the end: an open cursor would keep the snapshot of this transaction."""
+        while self.page_cursors:
+            self.page_cursors.pop().close()
 
     def lock(self, number: LockNumber, name: str) -> None:
         """Do nothing: SQLite has one writer at a time."""
@@ -106,123 +113,162 @@ class SqliteDatabase:
         cache_kib: int | None = None,
         patience: float = PATIENCE,
         pool_size: int = POOL_SIZE,
+        follows_file: bool = False,
     ) -> None:
         self.where = str(path)
         self._schema = schema
         self._patience = patience
         self._synchronous = "FULL" if is_durable else "NORMAL"
         self._cache_kib = cache_kib
+        self._follows_file = follows_file
         is_memory = self.where == MEMORY
-        self._path = (
-            MEMORY if is_memory else os.path.abspath(path)
-        )  # the folder may change meanwhile
-        self._pool: ConnectionPool[FileConnection] = ConnectionPool(
+        # Absolute, for the current folder may change. A database in memory has one connection, which stays: another one
+        # would be another database.
+        self._path = MEMORY if is_memory else os.path.abspath(path)
+        self._pool: ConnectionPool[SqliteConnection] = ConnectionPool(
             self.where,
             self._open,
             size=1 if is_memory else pool_size,
             patience=patience,
-            idle_seconds=float("inf") if is_memory else 60.0,
+            idle_seconds=float("inf") if is_memory else IDLE_SECONDS,
+            survives_fork=is_memory,
         )
-        self._memory = self._open() if is_memory else None
-        """The one connection of a database in memory: another one would be another database."""
-        self._memory_lock: AbstractContextManager[Any] = mutex()
-        self.read(lambda connection: connection.rows("SELECT 1"))
+        self.rows("SELECT 1")
 
     def read(self, work: Callable[[SqliteConnection], T]) -> T:
         """Do work that changes nothing, on one snapshot."""
-        with self._connection() as connection:
-            return self._within(connection, "BEGIN", work)
+        return self._within("BEGIN", work)
 
     def write(self, work: Callable[[SqliteConnection], T], *, may_repeat: bool = True) -> T:
         """Do work in one transaction: all of it or nothing."""
-        with self._connection() as connection:
-            return self._within(connection, "BEGIN IMMEDIATE", work)
+        return self._within("BEGIN IMMEDIATE", work)
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Read all rows of one query, which is a snapshot by itself."""
-        with self._connection() as connection:
-            rows: list[Row] = connection.execute(statement, values).fetchall()
-            return rows
+        slot = self._take()
+        try:
+            rows: list[Row] = slot.connection.execute(statement, values).fetchall()
+        except BaseException as error:
+            self._end(slot, error)
+            raise
+        self._give_back(slot)
+        return rows
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000
-    ) -> Iterator[list[Row]]:
+    ) -> Generator[list[Row], None, None]:
         """Read the rows of one query page by page, on one snapshot."""
-        with self._connection() as connection:
-            yield from SqliteConnection(connection).pages(statement, values, size=size)
+        slot = self._take()
+        try:
+            yield from slot.connection.pages(statement, values, size=size)
+        except BaseException as error:
+            self._end(slot, error)
+            raise
+        self._give_back(slot)
+
+    def maintain(self, *statements: str) -> None:
+        """Run statements that cannot be in a transaction."""
+        slot = self._take()
+        try:
+            for statement in statements:
+                slot.connection.execute(statement).fetchall()
+        except BaseException as error:
+            self._end(slot, error)
+            raise
+        self._give_back(slot)
 
     def close(self) -> None:
         """Close the idle connections; the next use opens new ones."""
-        self._pool.close()
+        if self._path != MEMORY:
+            self._pool.close()
 
-    def _within(
-        self, connection: sqlite3.Connection, begin: str, work: Callable[[SqliteConnection], T]
-    ) -> T:
-        connection.execute(begin)
+    def _within(self, begin: str, work: Callable[[SqliteConnection], T]) -> T:
+        slot = self._take()
+        connection = slot.connection
         try:
-            result = work(SqliteConnection(connection))
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:  # a full disk has rolled it back already
-                connection.execute("ROLLBACK")
+            self._begin(connection, begin)
+            try:
+                result = work(connection)
+                if connection.page_cursors:
+                    connection.close_pages()
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.close_pages()
+                if connection.in_transaction:  # a full disk has rolled it back already
+                    connection.execute("ROLLBACK")
+                raise
+        except BaseException as error:
+            self._end(slot, error)
             raise
+        self._give_back(slot)
         return result
 
-    @contextmanager
-    def _connection(self) -> Generator[sqlite3.Connection, None, None]:
-        """Yield a connection; errors of SQLite become `StoreError`, and other errors leave the connection usable."""
-        other_error: BaseException | None = None
-        lock = nullcontext() if self._memory is None else self._memory_lock
+    def _begin(self, connection: SqliteConnection, begin: str) -> None:
+        """Begin a transaction; wait for another writer no longer than the deadline of the call."""
+        left = seconds_left()
+        if left is None or left >= self._patience:
+            connection.execute(begin)
+            return
+        connection.execute(f"PRAGMA busy_timeout = {int(left * 1000)}")
         try:
-            with lock, self._borrowed() as connection:
-                self._check_presence(connection)
-                try:
-                    yield connection
-                except sqlite3.Error:
-                    raise
-                except BaseException as error:  # noqa: BLE001  of the caller: the connection is sound
-                    other_error = error
-        except sqlite3.Error as error:
+            connection.execute(begin)
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000)}")
+
+    def _take(self) -> Slot[SqliteConnection]:
+        """Take a connection to the file that is there.
+
+        Where it was removed or replaced, what is written to the open one would be lost: raise, or follow it.
+        """
+        while True:
+            try:
+                slot = self._pool.take()
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
+            except UnicodeDecodeError as error:  # SQLite quotes the damaged definition of a table
+                raise self._damaged("its list of tables is no text") from error
+            file = slot.connection.file
+            if file is None or file == _file_at(self._path):
+                return slot
+            self._pool.drop(slot)
+            self._pool.close()
+            if not self._follows_file:
+                raise StoreError(
+                    f"{self.where} was removed or replaced while it was open; nothing of this operation was written. "
+                    "Restore it; the next operation opens the file that is there then"
+                )
+
+    def _give_back(self, slot: Slot[SqliteConnection]) -> None:
+        if slot.connection.is_snapshot:  # the next one sees what was written meanwhile
+            self._pool.drop(slot)
+        else:
+            self._pool.give_back(slot)
+
+    def _end(self, slot: Slot[SqliteConnection], error: BaseException) -> None:
+        """Give a connection back after an error, which is explained if SQLite raised it."""
+        if isinstance(error, sqlite3.Error) and self._path != MEMORY:
+            self._pool.drop(slot)
+        else:  # of the caller: the connection is sound
+            self._give_back(slot)
+        if isinstance(error, sqlite3.Error):
             raise self._explained(error) from error
-        except UnicodeDecodeError as error:  # SQLite quotes the damaged definition of a table
-            raise self._damaged("its list of tables is no text") from error
-        if isinstance(other_error, UnicodeEncodeError):
+        if isinstance(error, UnicodeEncodeError):
             raise StoreError(
                 f"{self.where}: half a character (a lone surrogate) in a name or text cannot be stored"
-            ) from other_error
-        if other_error is not None:
-            raise other_error
-
-    def _check_presence(self, connection: FileConnection) -> None:
-        """Raise where the file was removed or replaced: what is written to the open one would be lost."""
-        if connection.file is not None and connection.file != _file_at(self._path):
-            self._pool.close()
-            raise StoreError(
-                f"{self.where} was removed or replaced while it was open; nothing of this operation was written. "
-                "Restore it; the next operation opens the file that is there then"
-            )
-
-    def _borrowed(self) -> AbstractContextManager[FileConnection]:
-        return self._pool.connection() if self._memory is None else nullcontext(self._memory)
+            ) from error
 
     # -- opening
 
-    def _open(self) -> FileConnection:
+    def _open(self) -> SqliteConnection:
         create_privately(self._path)
-        connection = sqlite3.connect(
-            self._path,
-            timeout=self._patience,
-            isolation_level=None,
-            check_same_thread=False,
-            factory=FileConnection,
-        )
+        connection = self._connect()
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
             if self._cache_kib is not None:
                 connection.execute(f"PRAGMA cache_size = -{self._cache_kib}")
-            self._upgrade(connection)
+            for schema in (self._schema, *self._schema.needs):
+                self._upgrade(connection, schema)
             if self._path != MEMORY:
                 connection.file = _file_at(self._path)
                 self._check(connection)
@@ -231,36 +277,60 @@ class SqliteDatabase:
             raise
         return connection
 
-    def _upgrade(self, connection: sqlite3.Connection) -> None:
-        schema = self._schema
-        if self._version(connection) == schema.version:
+    def _connect(self) -> SqliteConnection:
+        connection = self._connect_to(self._path)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.Error:
+            connection.close()
+            if self._path == MEMORY or _may_write(os.path.dirname(self._path)):
+                raise
+        else:
+            return connection
+        # SQLite cannot make the file by which readers and writers agree: the file is read as it is now.
+        snapshot = self._connect_to(f"{Path(self._path).as_uri()}?immutable=1")
+        snapshot.is_snapshot = True
+        return snapshot
+
+    def _connect_to(self, path: str) -> SqliteConnection:
+        return sqlite3.connect(
+            path,
+            timeout=self._patience,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=SqliteConnection,
+            uri=path != self._path,
+        )
+
+    def _upgrade(self, connection: SqliteConnection, schema: Schema) -> None:
+        if self._version(connection, schema) == schema.version:
             return
         connection.execute("BEGIN IMMEDIATE")
-        version = self._version(connection)  # another process may have been first
+        version = self._version(connection, schema)  # another process may have been first
         if version > schema.version:
             raise newer_version(self.where, schema, version)
         connection.execute(CREATE_VERSIONS)
-        scripts = [schema.create]
+        scripts = [schema.create, schema.create_own.sqlite]
         if version:
             scripts = [upgrade.sqlite for upgrade in schema.upgrades[version - 1 :]]
         for script in scripts:
-            for statement in statements_of(script, "sqlite"):
-                connection.execute(statement)
+            run_script(connection, script)
         connection.execute(SET_VERSION, (schema.kind, schema.version))
         connection.execute("COMMIT")
 
-    def _version(self, connection: sqlite3.Connection) -> int:
+    def _version(self, connection: sqlite3.Connection, schema: Schema) -> int:
         if connection.execute(HAS_TABLE, ("foldline_schema",)).fetchone() is None:
             return 0
-        rows = connection.execute(READ_VERSION, (self._schema.kind,)).fetchall()
-        return read_version(rows, self.where, self._schema.kind)
+        rows = connection.execute(READ_VERSION, (schema.kind,)).fetchall()
+        return read_version(rows, self.where, schema.kind)
 
-    def _check(self, connection: FileConnection) -> None:
+    def _check(self, connection: SqliteConnection) -> None:
         """Check the tables once per process: through a damaged index rows would be missing without an error."""
         key = (connection.file, self._schema.kind)
         if key in _CHECKED or os.path.getsize(self._path) > CHECKED_BYTES:
             return
-        for table in self._schema.tables:
+        schemas = (self._schema, *self._schema.needs)
+        for table in (table for schema in schemas for table in schema.tables):
             for (problem,) in connection.execute(f'PRAGMA integrity_check("{table}")'):
                 if problem != "ok":
                     raise self._damaged(problem)
@@ -279,7 +349,10 @@ class SqliteDatabase:
         if "no such table" in text or "no such column" in text:
             return self._changed_by_another(text)
         if "locked" in text or "busy" in text:
-            advice = f"another process held it for more than {self._patience:g} s: try again"
+            time = "until the time limit of the call"
+            if seconds_left() != 0:
+                time = f"for more than {self._patience:g} s"
+            advice = f"another process held it {time}: try again"
         elif "full" in text:
             advice = "the disk is full: free some space"
         elif "readonly" in text or "unable to open" in text:
@@ -292,20 +365,24 @@ class SqliteDatabase:
 
     def _changed_by_another(self, text: str) -> StoreError:
         """Return the error for a table that is not there: a newer foldline may have renamed it meanwhile."""
-        version = 0
         try:
             connection = sqlite3.connect(self._path, timeout=self._patience)
             try:
-                version = self._version(connection)
+                for schema in (self._schema, *self._schema.needs):
+                    version = self._version(connection, schema)
+                    if version > schema.version:
+                        return newer_version(self.where, schema, version)
             finally:
                 connection.close()
         except (sqlite3.Error, StoreError):
             pass
-        if version > self._schema.version:
-            return newer_version(self.where, self._schema, version)
         return StoreError(
             f"{self.where}: {text}: tables of foldline were removed or changed; restore the file or use another one"
         )
+
+
+def _may_write(folder: str) -> bool:
+    return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _file_at(path: str) -> tuple[int, int] | None:

@@ -54,6 +54,9 @@ class CompleteAnswer(Sequence[Event]):
     def __bool__(self) -> bool:
         return True
 
+    def __repr__(self) -> str:
+        return f"CompleteAnswer({str(self.message.text)!r:.60})"
+
     def __len__(self) -> int:
         return len(self.events)
 

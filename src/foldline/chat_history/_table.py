@@ -38,7 +38,11 @@ SCHEMA: Final = Schema(
         ),
     ),
 )
-OLDEST: Final = "SELECT place FROM foldline_messages WHERE session = ? ORDER BY place LIMIT ?"
+DELETE_ALL: Final = "DELETE FROM foldline_messages WHERE session = ?"
+DELETE_OLDEST: Final = (
+    "DELETE FROM foldline_messages WHERE place IN "
+    "(SELECT place FROM foldline_messages WHERE session = ? ORDER BY place LIMIT ?)"
+)
 
 
 class TableChatMessageHistory(StoredChatMessageHistory):
@@ -70,14 +74,13 @@ class TableChatMessageHistory(StoredChatMessageHistory):
 
     def clear(self) -> None:
         """Forget this conversation; the others of the place stay."""
-        statement = "DELETE FROM foldline_messages WHERE session = ?"
-        self._database.write(lambda connection: connection.run(statement, (self._session,)))
+        self._database.write(lambda connection: connection.run(DELETE_ALL, (self._session,)))
 
     def drop_oldest(self, count: int) -> None:
         """Forget the oldest messages of this conversation."""
-        statement = f"DELETE FROM foldline_messages WHERE place IN ({OLDEST})"
+        values = (self._session, count)
         self._database.write(
-            lambda connection: connection.run(statement, (self._session, count)), may_repeat=False
+            lambda connection: connection.run(DELETE_OLDEST, values), may_repeat=False
         )
 
     def sessions(self) -> list[tuple[str, int, float]]:

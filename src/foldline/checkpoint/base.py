@@ -4,26 +4,29 @@ A thread is named by `config["configurable"]["thread_id"]`; a sub-agent's part o
 names the one before it, so a thread may fork and every earlier state can be read again. A writer passes the last entry
 that it read: if another process was faster, nothing is written and `ThreadConflictError` is raised. So two processes
 never both continue the same step.
+
+A run may claim its thread. Until it gives the thread back or its process dies, others get `ThreadBusyError`. A claim
+has an `epoch`, and what is written with an older one is refused: a run that was taken for dead writes nothing any more.
 """
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import NamedTuple, Self
 
-from foldline.exceptions import StoreError
+from foldline.checkpoint.local_writers import local_writers
+from foldline.exceptions import ThreadConflictError
 from foldline.utils.short_repr import short_repr
 
 __all__ = [
     "BaseCheckpointSaver",
     "Entry",
     "ThreadConflictError",
+    "append_as_owner",
     "check_head",
 ]
-
-
-class ThreadConflictError(StoreError):
-    """Another process has continued this thread meanwhile; nothing was written."""
 
 
 class Entry(NamedTuple):
@@ -53,13 +56,41 @@ class BaseCheckpointSaver(ABC):
 
     @abstractmethod
     def append(
-        self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None
+        self,
+        thread_id: str,
+        namespace: str,
+        entries: list[Entry],
+        *,
+        after: str | None,
+        epoch: int | None = None,
     ) -> None:
-        """Write entries, all or none, if the last entry is `after` (None: the thread is empty)."""
+        """Write entries, all or none, if the last entry is `after` (None: the thread is empty).
+
+        With an `epoch`, only if the thread was not claimed again since that claim; else raise `ThreadConflictError`.
+        """
 
     @abstractmethod
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with all its namespaces."""
+
+    def claim(self, thread_id: str, owner: str) -> int:
+        """Make a run the owner of a thread; return the epoch for its writes.
+
+        Raise `ThreadBusyError` if another owner is alive. The same owner may claim again; its older epoch is void then.
+        Savers that do not store owners know those of this process only.
+        """
+        return local_writers(self).claim(thread_id, owner)
+
+    def check_owner(self, thread_id: str, epoch: int) -> None:
+        """Raise `ThreadConflictError` if a run must not have its next effect: it owns its thread no more.
+
+        Or it may lose the thread: its process could not renew its ownership for too long.
+        """
+        local_writers(self).check(thread_id, epoch)
+
+    def release(self, thread_id: str, epoch: int) -> None:
+        """Give a thread back; nothing happens where another run has taken it over."""
+        local_writers(self).release(thread_id, epoch)
 
     def close(self) -> None:  # noqa: B027  most have nothing to close
         """Close connections."""
@@ -75,3 +106,26 @@ def check_head(thread_id: str, head: str | None, after: str | None) -> None:
             f"thread {thread_id!r} was continued by another process since this run read it: nothing was written. "
             "Read its state again (agent.get_state), and run one at a time per thread"
         )
+
+
+def append_as_owner(
+    saver: BaseCheckpointSaver,
+    thread_id: str,
+    namespace: str,
+    entries: list[Entry],
+    *,
+    after: str | None,
+    epoch: int,
+) -> None:
+    """Write entries of a run that has claimed its thread, also by a saver whose `append` does not take an epoch."""
+    if _takes_epoch(type(saver)):
+        saver.append(thread_id, namespace, entries, after=after, epoch=epoch)
+        return
+    saver.check_owner(thread_id, epoch)
+    saver.append(thread_id, namespace, entries, after=after)
+
+
+@lru_cache(maxsize=256)
+def _takes_epoch(kind: type[BaseCheckpointSaver]) -> bool:
+    # Not `**kwargs`: a saver that passes them on to another one has not the epochs of that one.
+    return "epoch" in inspect.signature(kind.append).parameters

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from foldline._io import mutex
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry, check_head
+from foldline.checkpoint.local_writers import local_writers
 
 __all__ = ["InMemorySaver", "MemorySaver"]
 
@@ -23,10 +24,18 @@ class InMemorySaver(BaseCheckpointSaver):
             return list(self._threads.get(thread_id, {}).get(namespace, ()))
 
     def append(
-        self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None
+        self,
+        thread_id: str,
+        namespace: str,
+        entries: list[Entry],
+        *,
+        after: str | None,
+        epoch: int | None = None,
     ) -> None:
         """Write entries, all or none."""
         with self._lock:
+            if epoch is not None:
+                local_writers(self).check(thread_id, epoch)
             log = self._threads.setdefault(thread_id, {}).setdefault(namespace, [])
             check_head(thread_id, log[-1].id if log else None, after)
             log.extend(entries)
@@ -35,6 +44,7 @@ class InMemorySaver(BaseCheckpointSaver):
         """Delete a thread."""
         with self._lock:
             self._threads.pop(thread_id, None)
+            local_writers(self).delete(thread_id)
 
 
 MemorySaver = InMemorySaver

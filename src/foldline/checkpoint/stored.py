@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final, Self
 
+from foldline._storage import workers
 from foldline._storage.database import Connection
 from foldline._storage.open_database import open_database
 from foldline._storage.postgres import PostgresServer
 from foldline._storage.schema import LockNumber, Schema, Upgrade
+from foldline._storage.writers import Writers
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry, check_head
 from foldline.exceptions import StoreError
 
@@ -41,6 +43,7 @@ SCHEMA: Final = Schema(
         ),
     ),
     unversioned=2,
+    needs=(workers.SCHEMA,),
 )
 READ: Final = (
     "SELECT id, parent, body FROM foldline_checkpoints WHERE thread = ? AND namespace = ? "
@@ -61,6 +64,7 @@ class StoredSaver(BaseCheckpointSaver):
     def __init__(self, place: str | Path | PostgresServer) -> None:
         """Open the place; the table is created if it does not exist."""
         self._database = open_database(place, SCHEMA)
+        self._writers = Writers(self._database)
 
     @classmethod
     @contextmanager
@@ -85,7 +89,13 @@ class StoredSaver(BaseCheckpointSaver):
         return entries
 
     def append(
-        self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None
+        self,
+        thread_id: str,
+        namespace: str,
+        entries: list[Entry],
+        *,
+        after: str | None,
+        epoch: int | None = None,
     ) -> None:
         """Write entries in one transaction."""
 
@@ -95,6 +105,8 @@ class StoredSaver(BaseCheckpointSaver):
             head = connection.row(HEAD, (thread_id, namespace))
             if head is not None and entries and head[0] == entries[-1].id:
                 return  # the connection broke after the commit and this is the second try
+            if epoch is not None:
+                self._writers.check_epoch(connection, thread_id, epoch)
             check_head(thread_id, head[0] if head else None, after)
             rows = [(thread_id, namespace, entry.id, entry.parent, entry.body) for entry in entries]
             connection.each(WRITE, rows)
@@ -103,11 +115,31 @@ class StoredSaver(BaseCheckpointSaver):
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
-        statement = "DELETE FROM foldline_checkpoints WHERE thread = ?"
-        self._database.write(lambda connection: connection.run(statement, (thread_id,)))
+
+        def work(connection: Connection) -> None:
+            connection.run("DELETE FROM foldline_checkpoints WHERE thread = ?", (thread_id,))
+            self._writers.delete(connection, thread_id)
+
+        self._database.write(work)
+
+    def claim(self, thread_id: str, owner: str) -> int:
+        """Make a run the owner of a thread; return the epoch for its writes.
+
+        An owner whose process shows no sign of life is watched for two beats before its thread is taken over.
+        """
+        return self._writers.claim(thread_id, owner)
+
+    def check_owner(self, thread_id: str, epoch: int) -> None:
+        """Raise `ThreadConflictError` if a run must not have its next effect."""
+        self._writers.check(thread_id, epoch)
+
+    def release(self, thread_id: str, epoch: int) -> None:
+        """Give a thread back; nothing happens where another run has taken it over."""
+        self._writers.release(thread_id, epoch)
 
     def close(self) -> None:
-        """Close the idle connections."""
+        """Give back the threads that are still claimed, and close the idle connections."""
+        self._writers.close()
         self._database.close()
 
 

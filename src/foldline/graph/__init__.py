@@ -8,11 +8,17 @@ from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.agents.runtime import InjectedState, InjectedStore, ToolRuntime
-    from foldline.checkpoint.base import BaseCheckpointSaver, ThreadConflictError
+    from foldline.checkpoint.base import BaseCheckpointSaver
     from foldline.checkpoint.memory import InMemorySaver, MemorySaver
     from foldline.checkpoint.postgres import AsyncPostgresSaver, PostgresSaver
     from foldline.checkpoint.sqlite import AsyncSqliteSaver, SqliteSaver
-    from foldline.exceptions import GraphRecursionError, InvalidRouteError, InvalidUpdateError
+    from foldline.exceptions import (
+        GraphRecursionError,
+        InvalidRouteError,
+        InvalidUpdateError,
+        ThreadBusyError,
+        ThreadConflictError,
+    )
     from foldline.graph.builder import StateGraph
     from foldline.graph.cache import BaseCache, InMemoryCache, SqliteCache
     from foldline.graph.compiled import CompiledStateGraph
@@ -104,6 +110,7 @@ __all__ = [
     "StateGraph",
     "StateSnapshot",
     "TTLConfig",
+    "ThreadBusyError",
     "ThreadConflictError",
     "ToolNode",
     "ToolRuntime",
@@ -126,11 +133,13 @@ __getattr__: Loader = lazy_exports(
     __name__,
     {
         "foldline.agents.runtime": "InjectedState InjectedStore ToolRuntime",
-        "foldline.checkpoint.base": "BaseCheckpointSaver ThreadConflictError",
+        "foldline.checkpoint.base": "BaseCheckpointSaver",
         "foldline.checkpoint.memory": "InMemorySaver MemorySaver",
         "foldline.checkpoint.postgres": "AsyncPostgresSaver PostgresSaver",
         "foldline.checkpoint.sqlite": "AsyncSqliteSaver SqliteSaver",
-        "foldline.exceptions": "GraphRecursionError InvalidRouteError InvalidUpdateError",
+        "foldline.exceptions": (
+            "GraphRecursionError InvalidRouteError InvalidUpdateError ThreadBusyError ThreadConflictError"
+        ),
         ".builder": "StateGraph",
         ".cache": "BaseCache InMemoryCache SqliteCache",
         ".compiled": "CompiledStateGraph",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from foldline._io import mutex
+from foldline._storage.database import Connection
 from foldline._storage.open_database import open_database
 from foldline._storage.schema import Schema, Upgrade
 from foldline.exceptions import SchemaError
@@ -106,12 +107,15 @@ class SqliteCache(BaseCache):
 
     def clear(self, namespace: Namespace | None = None) -> None:
         """Delete everything, or the texts of a namespace."""
-        where, values = (
-            ("", []) if namespace is None else (" WHERE place = ?", [json.dumps(namespace)])
-        )
-        self._database.write(
-            lambda connection: connection.run("DELETE FROM foldline_node_results" + where, values)
-        )
+
+        def work(connection: Connection) -> None:
+            if namespace is None:
+                connection.run("DELETE FROM foldline_node_results")
+            else:
+                place = json.dumps(namespace)
+                connection.run("DELETE FROM foldline_node_results WHERE place = ?", (place,))
+
+        self._database.write(work)
 
     def close(self) -> None:
         """Close the idle connections."""

@@ -91,6 +91,7 @@ if TYPE_CHECKING:
         ChatModelUsage,
     )
     from foldline.language_models.simple import SimpleChatModel
+    from foldline.language_models.structured.parser import Partial
 
 __all__ = [
     "LLM",
@@ -143,6 +144,7 @@ __all__ = [
     "ModelProfile",
     "ModelProfileRegistry",
     "ParrotFakeChatModel",
+    "Partial",
     "Policy",
     "Reservation",
     "RetryPolicy",
@@ -198,6 +200,7 @@ __getattr__: Loader = lazy_exports(
         "._call.policy": "CallContext Decision Failure Policy Reservation",
         "._call.request": "ChatRequest",
         "._call.retry": "RetryPolicy",
+        ".structured.parser": "Partial",
         ".simple": "SimpleChatModel",
         "._call.policies.usage_scope": "Ledger Limits current_usage usage_scope",
     },

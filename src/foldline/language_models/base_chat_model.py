@@ -57,7 +57,12 @@ from foldline.language_models.records.records import (
     is_record,
 )
 from foldline.language_models.structured.output import STRUCTURED_OPTIONS, structured_options
-from foldline.language_models.structured.parser import RawAndParsed, Schema, StructuredParser
+from foldline.language_models.structured.parser import (
+    Partial,
+    RawAndParsed,
+    Schema,
+    StructuredParser,
+)
 from foldline.language_models.structured.tool_binding import Validate, bound_tools
 from foldline.messages import AIMessage, AIMessageChunk, AnyMessage, BaseMessage
 from foldline.messages.output_version import output_version
@@ -400,8 +405,9 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         max_retries: int = 0,
         repair: bool = True,
         tools: Sequence[Any] | None = None,
+        validate: Literal["fields", "end"] = "fields",
         **kwargs: Any,
-    ) -> Runnable[Any, Schema]: ...
+    ) -> Runnable[Any, Schema, Schema | Partial[Schema]]: ...
     @overload
     def with_structured_output(
         self,
@@ -413,6 +419,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         max_retries: int = 0,
         repair: bool = True,
         tools: Sequence[Any] | None = None,
+        validate: Literal["fields", "end"] = "fields",
         **kwargs: Any,
     ) -> Runnable[Any, RawAndParsed[Schema]]: ...
     @overload
@@ -426,6 +433,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         max_retries: int = 0,
         repair: bool = True,
         tools: Sequence[Any] | None = None,
+        validate: Literal["fields", "end"] = "fields",
         **kwargs: Any,
     ) -> Runnable[Any, Params]: ...
     @entry_point
@@ -439,13 +447,15 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         max_retries: int = 0,
         repair: bool = True,
         tools: Sequence[Any] | None = None,
+        validate: Literal["fields", "end"] = "fields",
         **kwargs: Any,
     ) -> Runnable[Any, Any]:
         """Return a runnable whose output fits a schema: a Pydantic model, dataclass, TypedDict or JSON Schema.
 
         With `max_retries` the model is called again if an answer does not fit, with what was wrong. With `include_raw`
         the output is `{"raw": message, "parsed": object, "parsing_error": error}`. Without a schema,
-        `method="json_mode"` asks for any JSON object.
+        `method="json_mode"` asks for any JSON object. A stream yields `Partial` objects and then the object; it ends as
+        soon as a field is complete and wrong, or with `validate="end"` only after the last one.
         """
         options, check = structured_options(
             schema,
@@ -456,6 +466,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
             max_retries=max_retries,
             repair=repair,
             tools=tools,
+            validate=validate,
             prefers_strict=self._prefers_strict,
         )
         if kwargs:

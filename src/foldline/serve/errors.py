@@ -12,7 +12,6 @@ from typing import Final, Literal
 
 from pydantic import ValidationError
 
-from foldline.checkpoint.base import ThreadConflictError
 from foldline.exceptions import (
     BudgetExceeded,
     ContextOverflowError,
@@ -33,6 +32,8 @@ from foldline.exceptions import (
     SchemaError,
     SecurityError,
     StructuredOutputError,
+    ThreadBusyError,
+    ThreadConflictError,
     UsageError,
 )
 
@@ -136,6 +137,11 @@ def mask_secrets(text: str) -> str:
 
 
 FIXED_MESSAGES: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
+    (
+        ThreadBusyError,
+        "conflict",
+        "another run of this thread is going on: wait until it ends, and run one at a time per thread",
+    ),
     (
         ThreadConflictError,
         "conflict",

@@ -24,6 +24,7 @@ __all__ = ["ApiKey", "Caller", "KeyStore", "parse_budget"]
 PREFIX: Final = "fl"
 FORM: Final = re.compile(r"fl_([0-9a-f]{12})_([A-Za-z0-9_\-]{40,64})")
 NO_DIGEST: Final = hashlib.sha256(b"no key has this digest").hexdigest()
+REMOVE_KEY: Final = "DELETE FROM serve_keys WHERE name = ?"
 FRESH_FOR: Final = 2.0
 """Seconds for which a key is cached: a removed key works that long."""
 BUDGET: Final = re.compile(r"\s*\$?(\d+(?:\.\d+)?)\s*(?:/\s*day)?\s*")
@@ -125,8 +126,7 @@ class KeyStore:
         """Remove a key by its name; return whether there was one."""
         self._fresh.clear()
         self._has_keys = (0.0, False)
-        statement = "DELETE FROM serve_keys WHERE name = ?"
-        return bool(self._database.write(lambda connection: connection.run(statement, (name,))))
+        return bool(self._database.write(lambda connection: connection.run(REMOVE_KEY, (name,))))
 
     @property
     def is_fresh(self) -> bool:

@@ -123,7 +123,8 @@ class _Filler:
 
     def _age(self, connection: sqlite3.Connection, trace: str, age: float) -> None:
         rows = connection.execute(
-            "SELECT id, parent_run_id, run_type, end_time FROM runs WHERE trace_id = ? ORDER BY seq",
+            "SELECT id, parent_run_id, run_type, end_time FROM foldline_runs "
+            "WHERE trace_id = ? ORDER BY seq",
             (trace,),
         ).fetchall()
         children: dict[str | None, list[tuple[Any, ...]]] = {}
@@ -142,7 +143,7 @@ class _Filler:
             end_time = clock + 0.003 if run_id in children else start + duration
             first = start + duration * 0.25 if kind == "llm" else None
             connection.execute(
-                "UPDATE runs SET start_time = ?, end_time = ?, first_token_time = ? WHERE id = ?",
+                "UPDATE foldline_runs SET start_time = ?, end_time = ?, first_token_time = ? WHERE id = ?",
                 (start, None if end is None else end_time, first, run_id),
             )
             return end_time

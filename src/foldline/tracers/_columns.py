@@ -1,4 +1,4 @@
-"""The columns of a run, and the statements that write them: the same in SQLite and in PostgreSQL."""
+"""The columns of a run, and the statements that write them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ __all__ = [
     "ENDS",
     "END_RUN",
     "LATE",
-    "LOSSES_TABLE",
     "MARK_INCOMPLETE",
-    "NEW_IN_VERSION_3",
     "SUMMARY",
     "UPSERT",
-    "VERSION",
     "WAITING",
-    "WAITING_INDEX",
     "form_key",
 ]
 
-VERSION = 3
 SUMMARY = (
     "seq", "id", "trace_id", "parent_run_id", "name", "run_type", "start_time", "first_token_time", "end_time",
     "provider", "model", "input_tokens", "output_tokens", "total_tokens", "cost", "session_id", "thread_id", "user_id",
@@ -34,18 +29,6 @@ CONTENT = (
 """The long columns."""
 WAITING = "waiting"
 """The status of a run that ended with questions to a person; other runs have none."""
-NEW_IN_VERSION_3 = (
-    ("status", "TEXT"), ("incomplete", "INTEGER"), ("revision", "TEXT"), ("config", "TEXT"), ("error_message", "TEXT"),
-    ("interrupts", "TEXT"),
-)  # fmt: skip
-"""Columns that a file of version 2 gets, and their types in both databases."""
-LOSSES_TABLE = """CREATE TABLE losses (
-    start_time DOUBLE PRECISION NOT NULL,
-    end_time DOUBLE PRECISION NOT NULL,
-    runs BIGINT NOT NULL
-)"""
-"""Times in which runs were lost, and how many: written when the store can be written again."""
-WAITING_INDEX = "CREATE INDEX runs_that_wait ON runs (start_time) WHERE status IS NOT NULL"
 COLUMNS = (*SUMMARY[1:], *CONTENT)
 """What is written of a run."""
 ENDS = (
@@ -56,17 +39,17 @@ ENDS = (
 
 REWRITTEN = [name for name in COLUMNS[1:] if name != "incomplete"]
 UPSERT = (
-    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
+    f"INSERT INTO foldline_runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
     f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in REWRITTEN)}"
 )
-END_RUN = f"UPDATE runs SET {', '.join(f'{name} = ?' for name in ENDS)} WHERE id = ?"
+END_RUN = f"UPDATE foldline_runs SET {', '.join(f'{name} = ?' for name in ENDS)} WHERE id = ?"
 LATE = (
-    "INSERT INTO unindexed SELECT seq FROM runs WHERE id = ? AND seq <= (SELECT seq FROM indexed_to) "
-    "ON CONFLICT DO NOTHING"
+    "INSERT INTO foldline_unindexed_runs SELECT seq FROM foldline_runs WHERE id = ? "
+    "AND seq <= (SELECT seq FROM foldline_indexed_to) ON CONFLICT DO NOTHING"
 )
 """Note that a run ended after the full-text index had passed it by."""
-MARK_INCOMPLETE = "UPDATE runs SET incomplete = 1 WHERE id = ?"
-ADD_LOSS = "INSERT INTO losses (start_time, end_time, runs) VALUES (?, ?, ?)"
+MARK_INCOMPLETE = "UPDATE foldline_runs SET incomplete = 1 WHERE id = ?"
+ADD_LOSS = "INSERT INTO foldline_run_losses (start_time, end_time, runs) VALUES (?, ?, ?)"
 
 
 def form_key(body: str) -> str:

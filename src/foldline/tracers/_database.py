@@ -1,126 +1,164 @@
-"""What the writer and the store ask of a database of traces, be it a SQLite file or PostgreSQL.
-
-Statements are written once, with `?` for values, in the SQL that both know. Behind this interface is what differs:
-connections and transactions, the schema, the full-text index, sizes.
-"""
+"""`TraceDatabase`: the tables of traces in a SQLite file or in PostgreSQL, opened when they are first used."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
-from foldline.utils.data_places import TracePlace, is_url
+from foldline._io.locks import mutex
+from foldline._storage.database import Connection, Database, Row
+from foldline._storage.open_database import open_database
+from foldline._storage.postgres import PostgresServer
+from foldline._storage.postgres_database import has_tables
+from foldline._storage.schema import Dialect, LockNumber
+from foldline.exceptions import StoreError
+from foldline.tracers._schema import SCHEMA
+from foldline.tracers._text_index import Fts5Index, LexemeIndex, TextIndex
+from foldline.utils.data_places import TracePlace, is_url, place_name
 
-__all__ = ["Search", "Session", "Statements", "TraceDatabase", "marks", "open_database"]
+__all__ = ["TraceDatabase", "marks", "read_value"]
 
 T = TypeVar("T")
-Row = tuple[Any, ...]
+PATIENCE: Final = 2.0
+"""Seconds that SQLite waits for another writer; the thread that writes tries again."""
+POSTGRES_SIZE: Final = (
+    "SELECT coalesce(sum(pg_column_size(inputs) + coalesce(pg_column_size(outputs), 0) + "
+    "coalesce(pg_column_size(request), 0) + pg_column_size(extra) + coalesce(pg_column_size(events), 0) + "
+    "coalesce(pg_column_size(error), 0) + 500), 0) + "
+    "(SELECT coalesce(sum(pg_column_size(lexemes)), 0) FROM foldline_run_words) FROM foldline_runs"
+)
+"""Of the rows as they are stored; the 500 are for the short columns and their indexes."""
+SQLITE_SIZE: Final = (
+    "SELECT (page_count - freelist_count) * page_size "
+    "FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
+)
 
 
-class Cursor(Protocol):
-    """The rows of a statement."""
+class TraceDatabase:
+    """The traces of one place; what is wrong with it is a `StoreError`."""
 
-    @property
-    def rowcount(self) -> int:
-        """How many rows were changed."""
-
-    def fetchone(self) -> Any:  # noqa: ANN401  a row of any columns, or None
-        """Return the next row; None where there is none."""
-
-    def fetchall(self) -> list[Any]:
-        """Return all rows."""
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-
-class Statements(Protocol):
-    """Executes statements; a connection of SQLite is one."""
-
-    def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Cursor:
-        """Execute a statement."""
-
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> object:
-        """Execute a statement once for every row of values."""
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """How the runs that hold the words of a search are selected."""
-
-    source: str
-    """What to select from: `runs`, or a join with it."""
-    where: str
-    values: list[Any]
-    order: str
-    """The column by which the newest come first, quickly."""
-
-
-class Session(Protocol):
-    """One user of a database, and one thread at a time."""
-
-    def read(self, work: Callable[[Statements], T]) -> T:
-        """Do work that changes nothing."""
-
-    def write(self, work: Callable[[Statements], T]) -> T:
-        """Do work in one transaction, all of it or nothing; it may be done twice where a connection breaks."""
-
-    def close(self) -> None:
-        """Close the connection; the next work opens another."""
-
-
-class TraceDatabase(Protocol):
-    """One database; what is wrong with it is a `StoreError`."""
-
-    name: str
-    """What errors call it: the path, or the URL without its password."""
+    def __init__(self, place: TracePlace) -> None:
+        """Name the place; it is not opened yet."""
+        self.place = place
+        self.is_shared = is_url(place)
+        """Whether it is a database of a server."""
+        self.name: str = place_name(str(place)) if self.is_shared else str(place)
+        """What errors call it: the path, or the URL without its password."""
+        self.index: TextIndex = LexemeIndex() if self.is_shared else Fts5Index()
+        self._lock = mutex()
+        self._database: Database | None = None
 
     def exists(self) -> bool:
-        """Whether there are traces."""
+        """Return whether there are traces; nothing is created."""
+        if not self.is_shared:
+            return Path(self.place).exists()
+        if self._database is not None:
+            return True
+        server = self._server()
+        try:
+            return has_tables(server, SCHEMA)
+        finally:
+            server.close()
 
-    def session(self) -> Session:
-        """Return a session; it connects when it is used, and makes or upgrades the schema."""
+    def connect(self) -> Database:
+        """Return the open database; at first its tables are created or brought to the newest version."""
+        with self._lock:
+            if self._database is None:
+                place = self._server() if self.is_shared else self.place
+                self._database = open_database(
+                    place, SCHEMA, is_durable=False, patience=PATIENCE, follows_file=True
+                )
+            return self._database
 
-    def close(self) -> None:
-        """Close idle connections."""
+    def _server(self) -> PostgresServer:
+        try:
+            return PostgresServer(str(self.place))
+        except StoreError as error:
+            raise StoreError(f"{self.name}: {error}") from error
 
-    def has_index(self, statements: Statements) -> bool:
-        """Whether there is a full-text index."""
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Read all rows of one query."""
+        return self.connect().rows(statement, _clean(values) if self.is_shared else values)
 
-    def add_words(self, statements: Statements, texts: Iterable[tuple[int, str]]) -> None:
-        """Put texts into the full-text index, each with the `seq` of its run."""
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Do work that changes nothing, on one snapshot."""
+        return self.connect().read(self._cleaned(work))
 
-    def remove_words(self, statements: Statements, texts: Iterable[tuple[int, str]]) -> None:
-        """Take texts out of the full-text index."""
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Do work in one transaction, while no other program writes; it may be done twice where a connection breaks.
 
-    def search(self, statements: Statements, text: str) -> Search | None:
-        """Return how to search for words; None where there is no index for them."""
+        So batches of several programs are written one after the other: a `seq` that is seen later is greater.
+        """
+        run = self._cleaned(work)
 
-    def begin_deletion(self, statements: Statements) -> None:
-        """Have what is deleted in this transaction overwritten, where the database can."""
+        def locked(connection: Connection) -> T:
+            connection.lock(LockNumber.TRACES, "")
+            return run(connection)
 
-    def end_deletion(self, statements: Statements) -> None:
-        """Clean up after deletions, inside a transaction."""
+        return self.connect().write(locked)
+
+    def _cleaned(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
+        return (lambda connection: work(_Cleaner(connection))) if self.is_shared else work
 
     def used_bytes(self) -> int:
-        """Return how many bytes the traces take."""
+        """Return the size of a file without its free pages, or about how many bytes the runs take in PostgreSQL."""
+        return int(self.rows(POSTGRES_SIZE if self.is_shared else SQLITE_SIZE)[0][0])
 
     def shrink(self) -> None:
-        """Return free space."""
+        """Return free pages to the disk; in PostgreSQL the space of what was deleted is used again."""
+        if self.is_shared:
+            tables = (*SCHEMA.tables, "foldline_run_words")
+            self.connect().maintain(*(f"VACUUM {table}" for table in tables))
+        else:
+            self.connect().maintain("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close idle connections; the next use opens new ones."""
+        if self._database is not None:
+            self._database.close()
+
+    def release(self) -> None:
+        """Close the file, as when there is nothing to do for a while; connections to a server are kept."""
+        if not self.is_shared:
+            self.close()
 
 
-def open_database(place: TracePlace) -> TraceDatabase:
-    """Return the database that a path or a URL names; it is not connected to yet."""
-    if is_url(place):
-        from foldline.tracers._postgres_database import PostgresTraces  # noqa: PLC0415  an extra
+class _Cleaner:
+    """Replaces NUL in values, which PostgreSQL's texts cannot hold: a run is rather written with another character."""
 
-        return PostgresTraces(str(place))
-    from foldline.tracers._sqlite_database import SqliteTraces  # noqa: PLC0415  it imports this
+    dialect: Dialect = "postgres"
 
-    return SqliteTraces(Path(place))
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.pages = connection.pages
+        self.lock = connection.lock
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        return self._connection.rows(statement, _clean(values))
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        return self._connection.row(statement, _clean(values))
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        return self._connection.run(statement, _clean(values))
+
+    def each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._connection.each(statement, [_clean(row) for row in rows])
+
+
+def _clean(values: Sequence[Any]) -> list[Any]:
+    return [
+        value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+        for value in values
+    ]
 
 
 def marks(values: Sequence[Any]) -> str:
     """Return as many `?` as there are values."""
     return ", ".join("?" * len(values))
+
+
+def read_value(connection: Connection, statement: str, values: Sequence[Any] = ()) -> Any:  # noqa: ANN401  of any column
+    """Return the first column of the first row of a statement that always has one."""
+    return connection.rows(statement, values)[0][0]

@@ -1,80 +1,96 @@
-"""The full-text index: filled in steps, and cleaned of what is deleted. A database knows how it is kept."""
+"""Fills the full-text index in steps, and cleans it of what is deleted."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 from pydantic_core import from_json
 
-from foldline.tracers._database import Session, Statements, TraceDatabase, marks
+from foldline._storage.database import Connection
+from foldline.tracers._database import TraceDatabase, marks, read_value
 from foldline.tracers._run_fields import search_text
+from foldline.tracers._text_index import TextIndex
 
-__all__ = ["index_words", "unindex"]
+__all__ = ["index_words", "turn_back", "unindex"]
 
 STEP = 500
 """Runs of one transaction."""
+REACHED = "SELECT seq FROM foldline_indexed_to"
+PASS = "DELETE FROM foldline_unindexed_runs WHERE seq = ?"
 
 
-def index_words(database: TraceDatabase, session: Session) -> None:
+def index_words(database: TraceDatabase) -> None:
     """Put the words of all runs that ended since the last time into the index."""
+    index = database.index
 
-    def needs_index(statements: Statements) -> bool:
-        return database.has_index(statements) and _is_behind(statements)
+    def needs_index(connection: Connection) -> bool:
+        return index.exists(connection) and _is_behind(connection)
 
-    while session.read(needs_index):
-        if session.write(lambda statements: _index_some(database, statements)):
+    while database.read(needs_index):
+        if database.write(lambda connection: _index_some(index, connection)):
             return
 
 
-def _is_behind(statements: Statements) -> bool:
-    newest, indexed = statements.execute(
-        "SELECT (SELECT max(seq) FROM runs), (SELECT seq FROM indexed_to)"
-    ).fetchone()
+def _is_behind(connection: Connection) -> bool:
+    query = "SELECT (SELECT max(seq) FROM foldline_runs), (SELECT seq FROM foldline_indexed_to)"
+    [(newest, indexed)] = connection.rows(query)
     if (newest or 0) > indexed:
         return True
-    return statements.execute("SELECT 1 FROM unindexed LIMIT 1").fetchone() is not None
+    return connection.row("SELECT 1 FROM foldline_unindexed_runs LIMIT 1") is not None
 
 
-def _index_some(database: TraceDatabase, statements: Statements) -> bool:
+def _index_some(index: TextIndex, connection: Connection) -> bool:
     """Index runs that were written since, and those that ended after they were passed by; return whether all are."""
-    (reached,) = statements.execute("SELECT seq FROM indexed_to").fetchone()
-    new = statements.execute(
-        "SELECT seq, end_time FROM runs WHERE seq > ? ORDER BY seq LIMIT ?", (reached, STEP)
-    ).fetchall()
-    late = [row[0] for row in statements.execute("SELECT seq FROM unindexed LIMIT ?", (STEP,))]
+    reached = read_value(connection, REACHED)
+    new = connection.rows(
+        "SELECT seq, end_time FROM foldline_runs WHERE seq > ? ORDER BY seq LIMIT ?",
+        (reached, STEP),
+    )
+    rows = connection.rows("SELECT seq FROM foldline_unindexed_runs LIMIT ?", (STEP,))
+    late = [row[0] for row in rows]
     ended = [seq for seq, end in new if end is not None]
-    database.add_words(statements, _read_texts(statements, sorted({*ended, *late})))
-    statements.executemany("DELETE FROM unindexed WHERE seq = ?", [(seq,) for seq in late])
+    index.add(connection, _read_texts(connection, sorted({*ended, *late})))
+    connection.each(PASS, [(seq,) for seq in late])
     if new:
-        statements.execute("UPDATE indexed_to SET seq = ?", (new[-1][0],))
+        connection.run("UPDATE foldline_indexed_to SET seq = ?", (new[-1][0],))
     return len(new) < STEP and len(late) < STEP
 
 
-def unindex(database: TraceDatabase, statements: Statements, seqs: list[int]) -> None:
+def unindex(index: TextIndex, connection: Connection, seqs: list[int]) -> None:
     """Take the words of runs out of the index, inside a transaction and before the runs are deleted."""
-    if not seqs or not database.has_index(statements):
+    if not seqs or not index.exists(connection):
         return
-    (reached,) = statements.execute("SELECT seq FROM indexed_to").fetchone()
-    query = f"SELECT seq FROM unindexed WHERE seq IN ({marks(seqs)})"
-    late = {row[0] for row in statements.execute(query, seqs)}
+    reached = read_value(connection, REACHED)
+    query = f"SELECT seq FROM foldline_unindexed_runs WHERE seq IN ({marks(seqs)})"
+    late = {row[0] for row in connection.rows(query, seqs)}
     indexed = [seq for seq in seqs if seq <= reached and seq not in late]
-    database.remove_words(statements, _read_texts(statements, indexed))
-    statements.executemany("DELETE FROM unindexed WHERE seq = ?", [(seq,) for seq in late])
+    index.remove(connection, _read_texts(connection, indexed))
+    connection.each(PASS, [(seq,) for seq in late])
 
 
-def _read_texts(statements: Statements, seqs: list[int]) -> Iterator[tuple[int, str]]:
+def turn_back(connection: Connection) -> None:
+    """Have the index go on after the newest run, inside a transaction and after runs were deleted.
+
+    SQLite gives the number of a deleted newest run to the next one, which would count as indexed.
+    """
+    newest = read_value(connection, "SELECT coalesce(max(seq), 0) FROM foldline_runs")
+    connection.run("UPDATE foldline_indexed_to SET seq = ? WHERE seq > ?", (newest, newest))
+
+
+def _read_texts(connection: Connection, seqs: list[int]) -> list[tuple[int, str]]:
     """Return the texts of runs that have ended."""
     if not seqs:
-        return
-    rows = statements.execute(
-        "SELECT seq, name, inputs, outputs, error FROM runs "
+        return []
+    rows = connection.rows(
+        "SELECT seq, name, inputs, outputs, error FROM foldline_runs "
         f"WHERE seq IN ({marks(seqs)}) AND end_time IS NOT NULL",
         seqs,
-    ).fetchall()
+    )
+    texts = []
     for seq, name, inputs, outputs, error in rows:
         words = search_text(name, _load_json(inputs), _load_json(outputs), error)
-        yield seq, words.encode("utf-8", "replace").decode()
+        texts.append((seq, words.encode("utf-8", "replace").decode()))
+    return texts
 
 
 def _load_json(text: str | None) -> object:

@@ -181,9 +181,12 @@ class RowWriter:
         checked = values if self._hook is None else self._checked(record, values)
         return None if checked is None else (*map(checked.get, ENDS), record.id)
 
-    def tag_rows(self, record: RunRecord) -> list[tuple[str, str]]:
-        """Write the tags of a run as rows."""
-        return [(self._name(tag), record.id) for tag in record.tags]
+    def tag_rows(self, record: RunRecord, row: Row) -> list[tuple[str, str]]:
+        """Write the tags of a run as rows; those that the hook left, where there is one."""
+        if self._hook is None:
+            return [(self._name(tag), record.id) for tag in record.tags]
+        text = row[COLUMNS.index("tags")]
+        return [] if text is None else [(tag, record.id) for tag in read_tags(text) or ()]
 
     def _add_rarities(self, record: RunRecord, values: dict[str, Any]) -> None:
         if record.error is not None:
@@ -491,6 +494,17 @@ def runs_of(rows: Iterable[tuple[Any, ...]], place: str) -> list[StoredRun]:
                 "%s: the run %.40s is damaged and was left out: %.200s", place, row[0], error
             )
     return runs
+
+
+def read_tags(text: str) -> list[str] | None:
+    """Return the tags in the column of a run, as the table of tags has them; None where it is damaged."""
+    try:
+        tags = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        return None
+    return [mend_surrogates(tag) for tag in tags]
 
 
 def run_of(row: tuple[Any, ...]) -> StoredRun:

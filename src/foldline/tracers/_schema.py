@@ -1,11 +1,13 @@
-"""The schema of the trace file (SQLite) and its versions: made, checked and brought up to date when the file is opened.
+"""The tables of traces, and how those of older versions become them.
 
 Version 1: `runs`, one row each, values as JSON; `tags`, one row per tag of a run.
 Version 2: `runs` begins with what lists and charts show (model, tokens, cost, session, first words); the long JSON is
 last, so that a list does not read it. `forms` holds the form of each model or chain once; `scores`; `words`, a
-full-text index, and in `indexed_to` and `unindexed` what it lacks.
+full-text index, and in `indexed_to` and `unindexed` what it lacks. The first in PostgreSQL, where the tables lie in a
+schema `foldline_traces`.
 Version 3: `status` and `interrupts` of a run that waits for a person, `incomplete`, `revision`, `config`,
-`error_message`; `losses`, the runs that could not be written. A file of a newer version is refused.
+`error_message`; `losses`, the runs that could not be written.
+Version 4: names that begin with `foldline_`, in PostgreSQL in the schema where all tables of foldline lie.
 """
 
 from __future__ import annotations
@@ -13,43 +15,34 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from foldline._storage.sqlite import create_privately, schema_version, set_schema_version
-from foldline.exceptions import StoreError
-from foldline.tracers._columns import (
-    COLUMNS,
-    LOSSES_TABLE,
-    NEW_IN_VERSION_3,
-    UPSERT,
-    VERSION,
-    WAITING_INDEX,
-    form_key,
-)
+from foldline._storage.database import Connection, Row
+from foldline._storage.schema import LockNumber, Schema, Upgrade, run_script
+from foldline.tracers._columns import form_key
 from foldline.tracers._run_fields import describe_run
+
+__all__ = ["SCHEMA"]
 
 logger = logging.getLogger("foldline.tracers")
 
-LOSSES = f"{LOSSES_TABLE.replace('DOUBLE PRECISION', 'REAL').replace('BIGINT', 'INTEGER')} STRICT"
-SCHEMA = f"""
-CREATE TABLE runs (
-    seq INTEGER PRIMARY KEY,
+TABLES: Final = """
+CREATE TABLE foldline_runs (
+    seq {next_number},
     id TEXT NOT NULL UNIQUE,
     trace_id TEXT NOT NULL,
     parent_run_id TEXT,
     name TEXT NOT NULL,
     run_type TEXT NOT NULL,
-    start_time REAL NOT NULL,
-    first_token_time REAL,
-    end_time REAL,
+    start_time {real} NOT NULL,
+    first_token_time {real},
+    end_time {real},
     provider TEXT,
     model TEXT,
-    input_tokens INTEGER,
-    output_tokens INTEGER,
-    total_tokens INTEGER,
-    cost REAL,
+    input_tokens {big},
+    output_tokens {big},
+    total_tokens {big},
+    cost {real},
     session_id TEXT,
     thread_id TEXT,
     user_id TEXT,
@@ -71,186 +64,139 @@ CREATE TABLE runs (
     inputs TEXT NOT NULL,
     outputs TEXT,
     request TEXT
-) STRICT;
-CREATE INDEX runs_by_trace ON runs (trace_id);
-CREATE INDEX runs_by_time ON runs (start_time);
-CREATE INDEX roots_by_time ON runs (start_time) WHERE parent_run_id IS NULL;
-CREATE INDEX runs_by_error ON runs (start_time) WHERE error_class IS NOT NULL;
-CREATE INDEX calls_by_model ON runs (
-    model, start_time, end_time, first_token_time, input_tokens, output_tokens, cost, error_class
-) WHERE model IS NOT NULL;
-CREATE INDEX runs_by_thread ON runs (thread_id, start_time) WHERE thread_id IS NOT NULL;
-CREATE INDEX runs_by_session ON runs (session_id, start_time) WHERE session_id IS NOT NULL;
-CREATE INDEX runs_by_user ON runs (user_id, start_time) WHERE user_id IS NOT NULL;
-CREATE INDEX runs_under_way ON runs (start_time) WHERE end_time IS NULL;
-{WAITING_INDEX};
-{LOSSES};
-CREATE TABLE tags (
+){strict};
+CREATE TABLE foldline_run_tags (
     tag TEXT NOT NULL,
     run_id TEXT NOT NULL,
     PRIMARY KEY (tag, run_id)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE forms (id TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE scores (
+){strict_keyed};
+CREATE TABLE foldline_run_forms (id TEXT PRIMARY KEY, body TEXT NOT NULL){strict_keyed};
+CREATE TABLE foldline_run_scores (
     id TEXT PRIMARY KEY,
-    run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    run_id TEXT NOT NULL REFERENCES foldline_runs (id) ON DELETE CASCADE,
     name TEXT NOT NULL,
-    value REAL,
+    value {real},
     comment TEXT,
     author TEXT,
-    time REAL NOT NULL
-) STRICT;
-CREATE INDEX scores_by_run ON scores (run_id);
-CREATE TABLE unindexed (seq INTEGER PRIMARY KEY) STRICT;
-CREATE TABLE indexed_to (seq INTEGER NOT NULL) STRICT;
-INSERT INTO indexed_to VALUES (0);
+    time {real} NOT NULL
+){strict};
+CREATE TABLE foldline_run_losses (start_time {real} NOT NULL, end_time {real} NOT NULL, runs {big} NOT NULL){strict};
+CREATE TABLE foldline_unindexed_runs (seq {row_number}){strict};
+CREATE TABLE foldline_indexed_to (seq {big} NOT NULL){strict};
+INSERT INTO foldline_indexed_to VALUES (0);
 """
-WORDS = "CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize='unicode61 remove_diacritics 2')"
-KIND = "traces"
-PATIENCE_MS = 2_000
-"""How long SQLite itself waits for another writer before it returns BUSY."""
+INDEXES: Final = """
+CREATE INDEX foldline_runs_by_trace ON foldline_runs (trace_id);
+CREATE INDEX foldline_runs_by_time ON foldline_runs (start_time);
+CREATE INDEX foldline_roots_by_time ON foldline_runs (start_time) WHERE parent_run_id IS NULL;
+CREATE INDEX foldline_runs_by_error ON foldline_runs (start_time) WHERE error_class IS NOT NULL;
+CREATE INDEX foldline_runs_by_thread ON foldline_runs (thread_id, start_time) WHERE thread_id IS NOT NULL;
+CREATE INDEX foldline_runs_by_session ON foldline_runs (session_id, start_time) WHERE session_id IS NOT NULL;
+CREATE INDEX foldline_runs_by_user ON foldline_runs (user_id, start_time) WHERE user_id IS NOT NULL;
+CREATE INDEX foldline_runs_under_way ON foldline_runs (start_time) WHERE end_time IS NULL;
+CREATE INDEX foldline_runs_that_wait ON foldline_runs (start_time) WHERE status IS NOT NULL;
+CREATE INDEX foldline_scores_by_run ON foldline_run_scores (run_id);
+"""
+SQLITE_INDEX: Final = """
+CREATE INDEX foldline_calls_by_model ON foldline_runs (
+    model, start_time, end_time, first_token_time, input_tokens, output_tokens, cost, error_class
+) WHERE model IS NOT NULL
+"""
+SQLITE_WORDS: Final = (
+    "CREATE VIRTUAL TABLE foldline_run_words USING fts5 "
+    "(text, content='', tokenize='unicode61 remove_diacritics 2')"
+)
+POSTGRES_OWN: Final = """
+CREATE INDEX foldline_calls_by_model ON foldline_runs (model, start_time) INCLUDE
+    (end_time, first_token_time, input_tokens, output_tokens, cost, error_class) WHERE model IS NOT NULL;
+CREATE TABLE foldline_run_words (seq BIGINT PRIMARY KEY, lexemes TSVECTOR NOT NULL);
+CREATE INDEX foldline_words_by_lexeme ON foldline_run_words USING gin (lexemes)
+"""
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Open the file, make or check its schema; what cannot be is a `StoreError`.
+def _create_own(connection: Connection) -> None:
+    run_script(connection, SQLITE_INDEX)
+    _create_words(connection, SQLITE_WORDS)
 
-    A file that may only be read is read; one of an older version is upgraded, so it must be writable.
-    """
+
+def _create_words(connection: Connection, statement: str) -> None:
     try:
-        create_privately(path)
-        connection = _open(path)
-    except sqlite3.Error as error:
-        raise StoreError(f"{path}: cannot open the trace file: {error}") from error
-    try:
-        version = schema_version(connection, KIND)
-        if version > VERSION:
-            raise StoreError(
-                f"{path}: the traces are of version {version} and this foldline writes version {VERSION}: "
-                "upgrade foldline"
-            )
-        connection.execute("PRAGMA synchronous = NORMAL")
-        if version < VERSION:
-            _upgrade(connection, path)
-    except sqlite3.Error as error:
-        connection.close()
-        if "readonly" in str(error):
-            raise StoreError(
-                f"{path}: the file may only be read, and has no traces of version {VERSION}: make it writable, "
-                "or copy it, to have it upgraded"
-            ) from error
-        raise StoreError(f"{path}: no file of traces: {error}") from error
-    except StoreError:
-        connection.close()
-        raise
-    return connection
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    connection = _connect(path)
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master")
-    except sqlite3.OperationalError as error:
-        connection.close()
-        if not any(word in str(error) for word in ("readonly", "unable to open")):
-            raise
-        # In a folder where nothing can be written SQLite cannot make the file by which readers and writers agree.
-        connection = _connect(f"{path.absolute().as_uri()}?immutable=1")
-    except sqlite3.DatabaseError:  # no database at all, as the caller finds
-        return connection
-    return connection
-
-
-def _connect(path: str | Path) -> sqlite3.Connection:
-    return sqlite3.connect(
-        path,
-        timeout=PATIENCE_MS / 1000,
-        isolation_level=None,
-        check_same_thread=False,
-        uri=isinstance(path, str),
-    )
-
-
-def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        version = schema_version(connection, KIND)  # another process may have been first
-        if version == 0:
-            _make(connection)
-        for step in MIGRATIONS[version : VERSION if version else 0]:
-            if step is not None:
-                step(connection, path)
-        set_schema_version(connection, KIND, VERSION)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-
-
-def _make(connection: sqlite3.Connection) -> None:
-    for statement in _statements(SCHEMA):
-        connection.execute(statement)
-    try:
-        connection.execute(WORDS)
+        connection.run(statement)
     except sqlite3.OperationalError as error:
         if "fts5" not in str(error):
             raise
         logger.info("this SQLite has no full-text index: a search reads every run")
 
 
-def _statements(script: str) -> Iterator[str]:
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
+# -- version 1 to 2, which only files have
+
+SECOND_COLUMNS: Final = (
+    "id", "trace_id", "parent_run_id", "name", "run_type", "start_time", "first_token_time", "end_time", "provider",
+    "model", "input_tokens", "output_tokens", "total_tokens", "cost", "session_id", "thread_id", "user_id",
+    "error_class", "question", "answer", "usage", "tags", "error", "form", "events", "extra", "inputs", "outputs",
+    "request",
+)  # fmt: skip
+FIRST_COLUMNS: Final = (
+    "id", "trace_id", "parent_run_id", "name", "run_type", "start_time", "first_token_time", "end_time",
+    "input_tokens", "output_tokens", "total_tokens", "error", "inputs", "outputs", "serialized", "extra", "tags",
+    "events",
+)  # fmt: skip
+SECOND_TABLES: Final = """
+ALTER TABLE runs RENAME TO foldline_runs_1;
+ALTER TABLE tags RENAME TO foldline_tags_1;
+CREATE TABLE runs (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, trace_id TEXT NOT NULL, parent_run_id TEXT, name TEXT NOT NULL,
+    run_type TEXT NOT NULL, start_time REAL NOT NULL, first_token_time REAL, end_time REAL, provider TEXT, model TEXT,
+    input_tokens INTEGER, output_tokens INTEGER, total_tokens INTEGER, cost REAL, session_id TEXT, thread_id TEXT,
+    user_id TEXT, error_class TEXT, question TEXT, answer TEXT, usage TEXT, tags TEXT, error TEXT, form TEXT,
+    events TEXT, extra TEXT NOT NULL, inputs TEXT NOT NULL, outputs TEXT, request TEXT
+) STRICT;
+CREATE TABLE tags (tag TEXT NOT NULL, run_id TEXT NOT NULL, PRIMARY KEY (tag, run_id)) STRICT, WITHOUT ROWID;
+CREATE TABLE forms (id TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE scores (
+    id TEXT PRIMARY KEY, run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, name TEXT NOT NULL, value REAL,
+    comment TEXT, author TEXT, time REAL NOT NULL
+) STRICT;
+CREATE TABLE unindexed (seq INTEGER PRIMARY KEY) STRICT;
+CREATE TABLE indexed_to (seq INTEGER NOT NULL) STRICT;
+INSERT INTO indexed_to VALUES (0)
+"""
+"""Without indexes, which version 4 makes anew."""
 
 
-# -- version 1 to 2
-
-
-def _second_version(connection: sqlite3.Connection, path: Path) -> None:
-    logger.info("%s: bringing the traces from version 1 to version 2", path)
-    for index in ("runs_by_trace", "runs_by_time", "roots_by_time", "runs_by_error"):
-        connection.execute(f"DROP INDEX IF EXISTS {index}")
-    connection.execute("ALTER TABLE runs RENAME TO runs_1")
-    connection.execute("ALTER TABLE tags RENAME TO tags_1")
-    _make(connection)
-    reader = connection.execute(
-        "SELECT id, trace_id, parent_run_id, name, run_type, start_time, first_token_time, end_time, input_tokens, "
-        "output_tokens, total_tokens, error, inputs, outputs, serialized, extra, tags, events FROM runs_1 "
-        "ORDER BY start_time, dotted_order"
+def _second_version(connection: Connection) -> None:
+    run_script(connection, SECOND_TABLES)
+    _create_words(connection, SQLITE_WORDS.replace("foldline_run_words", "words"))
+    marks = ", ".join("?" * len(SECOND_COLUMNS))
+    insert = f"INSERT INTO runs ({', '.join(SECOND_COLUMNS)}) VALUES ({marks})"
+    query = (
+        f"SELECT {', '.join(FIRST_COLUMNS)} FROM foldline_runs_1 ORDER BY start_time, dotted_order"
     )
-    while rows := reader.fetchmany(500):
-        connection.executemany(UPSERT, [_row_from_version_1(connection, row) for row in rows])
-    connection.execute("INSERT OR IGNORE INTO tags (tag, run_id) SELECT tag, run_id FROM tags_1")
-    connection.execute("DROP TABLE tags_1")
-    connection.execute("DROP TABLE runs_1")
+    for page in connection.pages(query, size=500):
+        connection.each(insert, [_row_from_version_1(connection, row) for row in page])
+    run_script(
+        connection,
+        "INSERT OR IGNORE INTO tags (tag, run_id) SELECT tag, run_id FROM foldline_tags_1;"
+        "DROP TABLE foldline_tags_1; DROP TABLE foldline_runs_1",
+    )
 
 
-def _row_from_version_1(connection: sqlite3.Connection, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    names = (
-        "id", "trace_id", "parent_run_id", "name", "run_type", "start_time", "first_token_time", "end_time",
-        "input_tokens", "output_tokens", "total_tokens", "error", "inputs", "outputs", "serialized", "extra", "tags",
-        "events",
-    )  # fmt: skip
-    values = dict(zip(names, row, strict=True))
+def _row_from_version_1(connection: Connection, row: Row) -> Row:
+    values = dict(zip(FIRST_COLUMNS, row, strict=True))
     form = values.pop("serialized")
     if form is not None:
-        key = form_key(form)
-        connection.execute("INSERT OR IGNORE INTO forms (id, body) VALUES (?, ?)", (key, form))
-        values["form"] = key
+        values["form"] = form_key(form)
+        connection.run("INSERT OR IGNORE INTO forms VALUES (?, ?)", (values["form"], form))
     loaded = {name: _loaded(values[name]) for name in ("inputs", "outputs", "extra")}
     facts = describe_run(values["run_type"], loaded["inputs"], loaded["outputs"], loaded["extra"])
     facts = {name: value for name, value in facts.items() if values.get(name) is None}
     if values["error"]:
         facts["error_class"] = values["error"].split("(", 1)[0].strip()[:200] or "Exception"
     values |= facts
-    return tuple(values.get(name) for name in COLUMNS)
+    return tuple(values.get(name) for name in SECOND_COLUMNS)
 
 
-def _loaded(text: str | None) -> object:
+def _loaded(text: str | None) -> Any:  # noqa: ANN401  JSON
     try:
         return json.loads(text) if text else None
     except (ValueError, RecursionError):  # a damaged row is carried over as it is
@@ -259,21 +205,104 @@ def _loaded(text: str | None) -> object:
 
 # -- version 2 to 3
 
-
-def _third_version(connection: sqlite3.Connection, path: Path) -> None:
-    columns = {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
-    if "status" in columns:  # made anew on the way from version 1
-        return
-    logger.info("%s: bringing the traces from version 2 to version 3", path)
-    for name, kind in NEW_IN_VERSION_3:
-        connection.execute(f"ALTER TABLE runs ADD COLUMN {name} {kind}")
-    connection.execute(WAITING_INDEX)
-    connection.execute(LOSSES)
-
-
-MIGRATIONS: tuple[Callable[[sqlite3.Connection, Path], None] | None, ...] = (
-    None,
-    _second_version,
-    _third_version,
+SQLITE_THIRD: Final = """
+ALTER TABLE runs ADD COLUMN status TEXT;
+ALTER TABLE runs ADD COLUMN incomplete INTEGER;
+ALTER TABLE runs ADD COLUMN revision TEXT;
+ALTER TABLE runs ADD COLUMN config TEXT;
+ALTER TABLE runs ADD COLUMN error_message TEXT;
+ALTER TABLE runs ADD COLUMN interrupts TEXT;
+CREATE TABLE losses (start_time REAL NOT NULL, end_time REAL NOT NULL, runs INTEGER NOT NULL) STRICT
+"""
+POSTGRES_THIRD: Final = """
+ALTER TABLE foldline_traces.runs ADD COLUMN status TEXT, ADD COLUMN incomplete INTEGER, ADD COLUMN revision TEXT,
+    ADD COLUMN config TEXT, ADD COLUMN error_message TEXT, ADD COLUMN interrupts TEXT;
+CREATE INDEX runs_that_wait ON foldline_traces.runs (start_time) WHERE status IS NOT NULL;
+CREATE TABLE foldline_traces.losses (
+    start_time DOUBLE PRECISION NOT NULL, end_time DOUBLE PRECISION NOT NULL, runs BIGINT NOT NULL
 )
-"""From version n to n + 1, by n; there is no version 0."""
+"""
+
+# -- version 3 to 4
+
+NEW_NAMES: Final = {
+    "runs": "foldline_runs",
+    "tags": "foldline_run_tags",
+    "forms": "foldline_run_forms",
+    "scores": "foldline_run_scores",
+    "losses": "foldline_run_losses",
+    "unindexed": "foldline_unindexed_runs",
+    "indexed_to": "foldline_indexed_to",
+    "words": "foldline_run_words",
+}
+OLD_INDEXES: Final = (
+    "runs_by_trace", "runs_by_time", "roots_by_time", "runs_by_error", "calls_by_model", "runs_by_thread",
+    "runs_by_session", "runs_by_user", "runs_under_way", "runs_that_wait", "scores_by_run",
+)  # fmt: skip
+KEYED: Final = ("runs", "tags", "forms", "scores", "unindexed", "words")
+"""Old names of PostgreSQL tables that have a primary key."""
+OURS: Final = (
+    "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name IN ('runs', 'scores')"
+)
+HAS_WORDS: Final = (
+    "SELECT 1 FROM sqlite_master WHERE name = 'words' AND sql LIKE 'CREATE VIRTUAL TABLE%'"
+)
+
+
+def _rename_in_file(connection: Connection) -> None:
+    for (index,) in connection.rows(OURS):
+        if index in OLD_INDEXES:
+            connection.run(f"DROP INDEX {index}")
+    has_words = connection.row(HAS_WORDS) is not None  # SQLite may be built without
+    for old, new in NEW_NAMES.items():
+        if old != "words" or has_words:
+            connection.run(f"ALTER TABLE {old} RENAME TO {new}")
+    run_script(connection, INDEXES + SQLITE_INDEX)
+
+
+def _move_in_postgres(connection: Connection) -> None:
+    # Older writers hold this number: once it is ours, no batch of theirs is half written.
+    connection.run("SELECT pg_advisory_xact_lock(?)", (int(LockNumber.TRACES),))
+    [(schema,)] = connection.rows("SELECT quote_ident(current_schema())")
+    moved = "foldline_traces"
+    for name in OLD_INDEXES:
+        connection.run(f"ALTER INDEX {moved}.{name} RENAME TO foldline_{name}")
+    for name in KEYED:
+        connection.run(f"ALTER INDEX {moved}.{name}_pkey RENAME TO {NEW_NAMES[name]}_pkey")
+    run_script(
+        connection,
+        f"""
+        ALTER INDEX {moved}.words_by_lexeme RENAME TO foldline_words_by_lexeme;
+        ALTER INDEX {moved}.runs_id_key RENAME TO foldline_runs_id_key;
+        ALTER SEQUENCE {moved}.runs_seq_seq RENAME TO foldline_runs_seq_seq;
+        ALTER TABLE {moved}.scores RENAME CONSTRAINT scores_run_id_fkey TO foldline_run_scores_run_id_fkey
+        """,
+    )
+    for old, new in NEW_NAMES.items():
+        connection.run(f"ALTER TABLE {moved}.{old} RENAME TO {new}")
+        connection.run(f"ALTER TABLE {moved}.{new} SET SCHEMA {schema}")
+    # The old table of the version stays: an older foldline reads it, and refuses to go on.
+    connection.run(f"UPDATE {moved}.foldline_schema SET version = 4")
+
+
+def _version_in_old_schema(connection: Connection) -> int:
+    query = "SELECT 1 FROM pg_tables WHERE schemaname = 'foldline_traces' AND tablename = 'runs'"
+    if connection.row(query) is None:
+        return 0
+    [(version,)] = connection.rows("SELECT version FROM foldline_traces.foldline_schema")
+    return int(version)
+
+
+SCHEMA: Final = Schema(
+    kind="traces",
+    # Without `foldline_run_words`, which is no data, and which not every SQLite can have.
+    tables=tuple(name for name in NEW_NAMES.values() if name != "foldline_run_words"),
+    create=TABLES + INDEXES,
+    create_own=Upgrade(sqlite=_create_own, postgres=POSTGRES_OWN),
+    upgrades=(
+        Upgrade(sqlite=_second_version),
+        Upgrade(sqlite=SQLITE_THIRD, postgres=POSTGRES_THIRD),
+        Upgrade(sqlite=_rename_in_file, postgres=_move_in_postgres),
+    ),
+    find_elsewhere=_version_in_old_schema,
+)

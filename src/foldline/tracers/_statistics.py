@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from foldline.tracers._database import Statements, marks
+from foldline._storage.database import Connection
+from foldline.tracers._database import marks
 
 __all__ = ["percentile", "read_figures"]
 
@@ -22,32 +23,32 @@ SUMS = (
 
 
 def read_figures(
-    statements: Statements, models: Sequence[str], start: float, end: float, step: float
+    connection: Connection, models: Sequence[str], start: float, end: float, step: float
 ) -> list[dict[str, Any]]:
     """Return the figures of the calls of models, one dict for each step of time."""
     figures = []
     for place in range(max(1, round((end - start) / step))):
         begin = start + place * step
-        figures.append(_read_step(statements, models, begin, begin + step))
+        figures.append(_read_step(connection, models, begin, begin + step))
     return figures
 
 
 def _read_step(
-    statements: Statements, models: Sequence[str], begin: float, end: float
+    connection: Connection, models: Sequence[str], begin: float, end: float
 ) -> dict[str, Any]:
     # By model and time, as the index is; grouping all steps in one statement would sort all calls.
-    calls = f"FROM runs WHERE model IN ({marks(models)}) AND start_time >= ? AND start_time < ?"
+    calls = f"FROM foldline_runs WHERE model IN ({marks(models)}) AND start_time >= ? AND start_time < ?"
     values = [*models, begin, end]
-    count, errors, input_tokens, output_tokens, cost, unpriced = statements.execute(
+    [(count, errors, input_tokens, output_tokens, cost, unpriced)] = connection.rows(
         f"SELECT {SUMS} {calls}", values
-    ).fetchone()
+    )
     rows = []
     if count:
         every = max(1, count // SAMPLE)
-        rows = statements.execute(
+        rows = connection.rows(
             f"SELECT end_time - start_time, first_token_time - start_time {calls} AND seq % ? = 0",
             [*values, every],
-        ).fetchall()
+        )
     times = sorted(row[0] for row in rows if row[0] is not None)
     first_times = sorted(row[1] for row in rows if row[1] is not None)
     return {

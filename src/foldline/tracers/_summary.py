@@ -6,9 +6,11 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from foldline._storage.database import Connection
 from foldline.tracers._columns import WAITING
-from foldline.tracers._database import Search, Statements, TraceDatabase, marks
+from foldline.tracers._database import marks, read_value
 from foldline.tracers._run_fields import first_words
+from foldline.tracers._text_index import Search, TextIndex
 
 __all__ = ["TraceFilters", "TraceSummary", "summarize"]
 
@@ -78,51 +80,51 @@ class TraceFilters:
     until: float | None = None
 
     def select(
-        self, database: TraceDatabase, statements: Statements, limit: int, offset: int
+        self, index: TextIndex, connection: Connection, limit: int, offset: int
     ) -> list[str]:
         """Return the ids of the newest traces that fit."""
         if not self._restricts:
-            roots = statements.execute(
-                "SELECT id FROM runs WHERE parent_run_id IS NULL ORDER BY start_time DESC LIMIT ? OFFSET ?",
+            roots = connection.rows(
+                "SELECT id FROM foldline_runs WHERE parent_run_id IS NULL ORDER BY start_time DESC LIMIT ? OFFSET ?",
                 (limit, offset),
             )
             return [row[0] for row in roots]
         rows: list[Any] = []
         most = FEW_MATCHES * (limit + offset)
         while True:
-            source, values = self._matches(database, statements, most)
-            rows = statements.execute(
+            source, values = self._matches(index, connection, most)
+            rows = connection.rows(
                 f"SELECT trace_id, max(start_time) AS newest, count(*) FROM ({source}) AS matches "
                 "GROUP BY trace_id ORDER BY newest DESC",
                 values,
-            ).fetchall()
+            )
             if len(rows) >= limit + offset or sum(row[2] for row in rows) < most:
                 break
             most *= MORE_MATCHES
         return [row[0] for row in rows[offset : offset + limit]]
 
-    def count(self, database: TraceDatabase, statements: Statements) -> int:
+    def count(self, index: TextIndex, connection: Connection) -> int:
         """Return how many traces fit."""
         if not self._restricts:
-            roots = "SELECT count(*) FROM runs WHERE parent_run_id IS NULL"
-            return int(statements.execute(roots).fetchone()[0])
-        source, values = self._matches(database, statements, None)
+            roots = "SELECT count(*) FROM foldline_runs WHERE parent_run_id IS NULL"
+            return int(read_value(connection, roots))
+        source, values = self._matches(index, connection, None)
         distinct = f"SELECT count(DISTINCT trace_id) FROM ({source}) AS matches"
-        return int(statements.execute(distinct, values).fetchone()[0])
+        return int(read_value(connection, distinct, values))
 
     @property
     def _restricts(self) -> bool:
         return any(value not in (None, False, "") for value in asdict(self).values())
 
     def _matches(
-        self, database: TraceDatabase, statements: Statements, most: int | None
+        self, index: TextIndex, connection: Connection, most: int | None
     ) -> tuple[str, list[Any]]:
         """Return the query for the newest runs that fit, at most so many of them; all of them in any order for None."""
         wheres: list[str] = []
         values: list[Any] = []
-        source, order = "runs", "start_time"
+        source, order = "foldline_runs AS runs", "start_time"
         if self.text:
-            search = database.search(statements, self.text) or _search_rows(self.text)
+            search = index.search(connection, self.text) or _search_rows(self.text)
             source, order = search.source, search.order
             wheres.append(search.where)
             values += search.values
@@ -135,7 +137,7 @@ class TraceFilters:
         if self.only_waiting:
             wheres.append(f"runs.parent_run_id IS NULL AND {IS_WAITING}")
         if self.tag:
-            wheres.append("runs.id IN (SELECT run_id FROM tags WHERE tag = ?)")
+            wheres.append("runs.id IN (SELECT run_id FROM foldline_run_tags WHERE tag = ?)")
             values.append(self.tag)
         for value, sign in ((self.since, ">="), (self.until, "<")):
             if value is not None:
@@ -152,7 +154,7 @@ def _search_rows(text: str) -> Search:
     pattern = "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
     columns = ("inputs", "outputs", "error", "name")
     like = " OR ".join(f"{name} LIKE ? ESCAPE '\\'" for name in columns)
-    return Search("runs", f"({like})", [pattern] * len(columns), "start_time")
+    return Search("foldline_runs AS runs", f"({like})", [pattern] * len(columns), "start_time")
 
 
 FEW_MATCHES = 8
@@ -160,8 +162,8 @@ FEW_MATCHES = 8
 MORE_MATCHES = 10
 """How many times more are read where those did not fill the list."""
 IS_WAITING = (
-    f"runs.status = '{WAITING}' AND NOT EXISTS (SELECT 1 FROM runs AS later WHERE later.thread_id = runs.thread_id "
-    "AND later.parent_run_id IS NULL AND later.start_time > runs.start_time)"
+    f"runs.status = '{WAITING}' AND NOT EXISTS (SELECT 1 FROM foldline_runs AS later "
+    "WHERE later.thread_id = runs.thread_id AND later.parent_run_id IS NULL AND later.start_time > runs.start_time)"
 )
 """Whether a root still waits: an answer continues its thread with another trace."""
 SHOWN = (
@@ -170,39 +172,40 @@ SHOWN = (
 )  # fmt: skip
 
 
-def summarize(statements: Statements, traces: list[str]) -> list[TraceSummary]:
+def summarize(connection: Connection, traces: list[str]) -> list[TraceSummary]:
     """Return the summaries of traces, in this order; one that is gone meanwhile is left out."""
     if not traces:
         return []
     among = f"IN ({marks(traces)})"
     roots = {
         row[0]: _root(row)
-        for row in statements.execute(
+        for row in connection.rows(
             f"SELECT {', '.join(f'runs.{name}' for name in SHOWN)}, substr(error, 1, 300), "
-            f"CASE WHEN {IS_WAITING} THEN interrupts END FROM runs WHERE id {among}",
+            f"CASE WHEN {IS_WAITING} THEN interrupts END FROM foldline_runs AS runs WHERE id {among}",
             traces,
         )
     }
     sums = {
         row[0]: row[1:]
-        for row in statements.execute(
+        for row in connection.rows(
             "SELECT trace_id, count(*), count(model), CAST(sum(input_tokens) AS BIGINT), "
             "CAST(sum(output_tokens) AS BIGINT), sum(cost), "
             "count(CASE WHEN total_tokens IS NOT NULL AND cost IS NULL THEN 1 END), min(first_token_time), "
-            f"count(error_class) FROM runs WHERE trace_id {among} GROUP BY trace_id",
+            f"count(error_class) FROM foldline_runs WHERE trace_id {among} GROUP BY trace_id",
             traces,
         )
     }
     models: dict[str, list[str]] = {}
-    for trace, model in statements.execute(
-        "SELECT DISTINCT trace_id, model FROM runs "
+    for trace, model in connection.rows(
+        "SELECT DISTINCT trace_id, model FROM foldline_runs "
         f"WHERE model IS NOT NULL AND trace_id {among} ORDER BY model",
         traces,
     ):
         models.setdefault(trace, []).append(model)
     scores: dict[str, dict[str, float]] = {}
-    for trace, name, value in statements.execute(
-        "SELECT runs.trace_id, scores.name, avg(scores.value) FROM scores JOIN runs ON runs.id = scores.run_id "
+    for trace, name, value in connection.rows(
+        "SELECT runs.trace_id, scores.name, avg(scores.value) FROM foldline_run_scores AS scores "
+        "JOIN foldline_runs AS runs ON runs.id = scores.run_id "
         f"WHERE runs.trace_id {among} GROUP BY runs.trace_id, scores.name",
         traces,
     ):

@@ -22,10 +22,11 @@ from foldline._io import BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._io.locks import mutex
 from foldline._io.waiting import THREADS
+from foldline._storage.database import Connection
 from foldline.callbacks.dispatch import HookWait
 from foldline.exceptions import StoreError, UsageError
 from foldline.tracers._columns import ADD_LOSS, END_RUN, LATE, MARK_INCOMPLETE, UPSERT
-from foldline.tracers._database import Session, Statements, TraceDatabase, open_database
+from foldline.tracers._database import TraceDatabase
 from foldline.tracers._index import index_words
 from foldline.tracers._records import ENDINGS, Action, Entry, OpenRuns
 from foldline.tracers._redact import Redactor
@@ -48,12 +49,12 @@ MOST_LIMITS = 20
 SHORTEST_PAUSE = 0.005
 PAUSE_OF_ONE = 0.0001
 """Seconds between two looks at the queue: at least, and for each start that waits, so that many do not keep it busy."""
-ADD_TAG = "INSERT INTO tags (tag, run_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
-ADD_FORM = "INSERT INTO forms (id, body) VALUES (?, ?) ON CONFLICT DO NOTHING"
+ADD_TAG = "INSERT INTO foldline_run_tags (tag, run_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
+ADD_FORM = "INSERT INTO foldline_run_forms (id, body) VALUES (?, ?) ON CONFLICT DO NOTHING"
 is_in_hook: ContextVar[bool] = ContextVar("foldline_trace_hook", default=False)
 """Whether the code that runs is a hook of a writer: a run that it starts must not wait for the thread it is in."""
-INHERITED: list[Session] = []
-"""Sessions that a fork carried over: SQLite forbids to use, or even close, their connections."""
+INHERITED: list[TraceDatabase] = []
+"""Databases that a fork carried over: SQLite forbids to use, or even close, their connections."""
 
 
 class WriterOptions(NamedTuple):
@@ -109,13 +110,12 @@ class TraceWriter:
         self._is_closed = False
         self._begin()
         # A database that cannot be used is refused here, not in the middle of a run.
-        self._session.read(lambda statements: statements.execute("SELECT 1"))
-        self._session.close()
+        self._database.connect()
+        self._database.release()
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._database: TraceDatabase = open_database(self.place)
-        self._session: Session = self._database.session()
+        self._database = TraceDatabase(self.place)
         self._waiting: deque[Entry] = deque()
         self._runs = OpenRuns()
         """Used only under `_file_lock`, but for what is lost."""
@@ -142,7 +142,7 @@ class TraceWriter:
     def _begin_again_after_fork(self) -> None:
         """A forked child has its parent's locks but not the thread that holds them."""
         if self._pid != os.getpid():
-            INHERITED.append(self._session)
+            INHERITED.append(self._database)
             self._begin()
 
     # -- entries
@@ -329,7 +329,6 @@ class TraceWriter:
                 self._store(_Changes([], []))
             if self._unindexed:
                 self._index()
-            self._session.close()
             self._database.close()
 
     def _write_waiting(self) -> None:
@@ -342,7 +341,7 @@ class TraceWriter:
                 if self._unindexed:
                     self._index()
                     continue
-                self._session.close()
+                self._database.release()
             self._note_recovery()
             self._is_writing = False
             # Checked again: an entry put meanwhile found a writer and did not start another.
@@ -418,16 +417,15 @@ class TraceWriter:
 
     def _make_rows(self, changes: _Changes) -> _Rows:
         writer = RowWriter(self._redactor, self._hook, self._options.revision)
-        complete_rows = [
-            row for record in changes.complete_records if (row := writer.row(record)) is not None
-        ]
+        complete_rows: list[Row] = []
+        tags: list[tuple[str, str]] = []
+        for record in changes.complete_records:
+            row = writer.row(record)
+            if row is not None:
+                complete_rows.append(row)
+                if record.tags:
+                    tags += writer.tag_rows(record, row)
         ends = [row for record in changes.ended if (row := writer.end_row(record)) is not None]
-        tags = [
-            row
-            for record in changes.complete_records
-            if record.tags and not record.is_refused
-            for row in writer.tag_rows(record)
-        ]
         return _Rows(complete_rows, ends, tags, list(writer.forms.items()))
 
     def _forget_loss(self, written: tuple[float, int]) -> None:
@@ -450,27 +448,27 @@ class TraceWriter:
                 return
 
     def _transact(self, rows: _Rows, incomplete: list[str], loss: tuple[float, int] | None) -> None:
-        def write(statements: Statements) -> None:
-            statements.executemany(UPSERT, rows.complete_rows)
+        def write(connection: Connection) -> None:
+            connection.each(UPSERT, rows.complete_rows)
             if rows.ends:
-                statements.executemany(END_RUN, rows.ends)
-                statements.executemany(LATE, [(row[-1],) for row in rows.ends])
+                connection.each(END_RUN, rows.ends)
+                connection.each(LATE, [(row[-1],) for row in rows.ends])
             if rows.tags:
-                statements.executemany(ADD_TAG, rows.tags)
+                connection.each(ADD_TAG, rows.tags)
             if rows.forms:
-                statements.executemany(ADD_FORM, rows.forms)
+                connection.each(ADD_FORM, rows.forms)
             if incomplete:
-                statements.executemany(MARK_INCOMPLETE, [(trace,) for trace in incomplete])
+                connection.each(MARK_INCOMPLETE, [(trace,) for trace in incomplete])
             if loss is not None:
-                statements.execute(ADD_LOSS, (loss[0], time.time(), loss[1]))
+                connection.run(ADD_LOSS, (loss[0], time.time(), loss[1]))
 
-        self._session.write(write)
+        self._database.write(write)
 
     def _index(self) -> None:
         """Bring the full-text index up to date; where that fails, a search will do it."""
         self._unindexed = 0
         try:
-            index_words(self._database, self._session)
+            index_words(self._database)
         except StoreError as error:
             logger.debug("%s: the index was not brought up to date: %r", self._database.name, error)
 

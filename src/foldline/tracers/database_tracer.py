@@ -29,7 +29,7 @@ from foldline.tracers._rows import RedactHook
 from foldline.tracers._streaming import StreamObserver
 from foldline.tracers._writer import Overflow, TraceWriter, WriterOptions
 from foldline.utils.data_places import TracePlace
-from foldline.utils.strings import suggestion
+from foldline.utils.options import check_names
 
 if TYPE_CHECKING:
     from foldline.outputs import LLMResult
@@ -67,7 +67,8 @@ class DatabaseTracer(RunObserver, StreamObserver, BaseCallbackHandler):
     def __init__(self, place: TracePlace, **options: Unpack[TracerOptions]) -> None:
         """Connect, and make the tables where they are not there."""
         super().__init__()
-        check_options(options)
+        check_names("a tracer", options, TracerOptions.__annotations__)
+        _check_values(options)
         revision = options.get("revision")
         settings = WriterOptions(
             options.get("limit", 10_000),
@@ -268,12 +269,8 @@ class DatabaseTracer(RunObserver, StreamObserver, BaseCallbackHandler):
         self._put((Action.REQUEST, time.time(), run_id, request, None))
 
 
-def check_options(options: Mapping[str, object]) -> None:
-    """Raise for an option that a tracer does not have."""
-    for name in options:
-        if name not in TracerOptions.__annotations__:
-            hint = suggestion(name, TracerOptions.__annotations__)
-            raise UsageError(f"a tracer has no option {name!r}{hint}")
+def _check_values(options: Mapping[str, object]) -> None:
+    """Raise for a value of a wrong type; one of `secrets` is not shown."""
     for name in ("secrets", "config_keys"):
         values = options.get(name, ())
         if isinstance(values, str) or not isinstance(values, Iterable):

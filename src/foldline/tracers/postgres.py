@@ -13,7 +13,7 @@ __all__ = ["PostgresTracer"]
 
 
 class PostgresTracer(DatabaseTracer):
-    """Writes every run into PostgreSQL, in the schema `foldline_traces`; read it with `TraceStore`.
+    """Writes every run into PostgreSQL; read it with `TraceStore`.
 
     `PostgresTracer("postgresql://user@host/name")` is what `FOLDLINE_TRACES=postgresql://user@host/name` attaches.
     """

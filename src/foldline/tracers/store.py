@@ -6,9 +6,10 @@ Reading does not disturb who writes. What returns runs or lists of traces has an
 from __future__ import annotations
 
 import json
+import logging
 import time
+import weakref
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,11 +18,12 @@ from uuid import UUID
 
 from foldline._io import ASYNC
 from foldline._lazy import publish
+from foldline._storage.database import Connection
 from foldline.exceptions import StoreError, UsageError
 from foldline.tracers._columns import COLUMNS
-from foldline.tracers._database import Statements, TraceDatabase, marks, open_database
-from foldline.tracers._index import index_words, unindex
-from foldline.tracers._rows import StoredRun, runs_of
+from foldline.tracers._database import TraceDatabase, marks, read_value
+from foldline.tracers._index import index_words, turn_back, unindex
+from foldline.tracers._rows import StoredRun, read_tags, runs_of
 from foldline.tracers._statistics import read_figures
 from foldline.tracers._summary import TraceFilters, TraceSummary, summarize
 from foldline.utils.data_places import is_url
@@ -33,10 +35,12 @@ __all__ = ["StoredRun", "TraceFilters", "TraceStore", "TraceSummary"]
 publish(__name__, TraceFilters, TraceSummary)
 
 T = TypeVar("T")
+logger = logging.getLogger("foldline.tracers")
 SELECT = (
     f"SELECT {', '.join(f'runs.{name}' for name in COLUMNS)}, forms.body "
-    "FROM runs LEFT JOIN forms ON forms.id = runs.form"
+    "FROM foldline_runs AS runs LEFT JOIN foldline_run_forms AS forms ON forms.id = runs.form"
 )
+ROOTS = "SELECT id FROM foldline_runs WHERE parent_run_id IS NULL"
 DELETED_AT_ONCE = 500
 
 
@@ -68,7 +72,8 @@ class TraceStore:
     def __init__(self, path: str | Path) -> None:
         """Read the traces of a file, or of a database by its URL (`postgresql://user@host/name`)."""
         self.path: str | Path = path if is_url(path) else Path(path)
-        self._database: TraceDatabase = open_database(self.path)
+        self._database = TraceDatabase(self.path)
+        weakref.finalize(self, self._database.close)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(path={self.name!r})"
@@ -95,8 +100,8 @@ class TraceStore:
         )
         by_id = {str(run.id): run for run in runs}
         for score in self._all(
-            "SELECT run_id, id, name, value, comment, author, time FROM scores "
-            "WHERE run_id IN (SELECT id FROM runs WHERE trace_id = ?) ORDER BY time",
+            "SELECT run_id, id, name, value, comment, author, time FROM foldline_run_scores "
+            "WHERE run_id IN (SELECT id FROM foldline_runs WHERE trace_id = ?) ORDER BY time",
             (str(trace_id),),
         ):
             if score[0] in by_id:
@@ -126,7 +131,8 @@ class TraceStore:
     def by_tag(self, tag: str, limit: int = 100) -> list[StoredRun]:
         """Return the newest runs that have a tag, newest first."""
         return self._runs(
-            "WHERE runs.id IN (SELECT run_id FROM tags WHERE tag = ?) ORDER BY runs.start_time DESC LIMIT ?",
+            "WHERE runs.id IN (SELECT run_id FROM foldline_run_tags WHERE tag = ?) "
+            "ORDER BY runs.start_time DESC LIMIT ?",
             tag,
             limit,
         )
@@ -143,25 +149,26 @@ class TraceStore:
         chosen = filters or TraceFilters()
         self._index_for(chosen)
 
-        def read(statements: Statements) -> list[TraceSummary]:
-            traces = chosen.select(self._database, statements, limit, offset)
-            return summarize(statements, traces)
+        def read(connection: Connection) -> list[TraceSummary]:
+            traces = chosen.select(self._database.index, connection, limit, offset)
+            return summarize(connection, traces)
 
-        return self._read(read)
+        return self._database.read(read)
 
     def count(self, filters: TraceFilters | None = None) -> int:
         """Return how many traces fit."""
         chosen = filters or TraceFilters()
         self._index_for(chosen)
-        return self._read(lambda statements: chosen.count(self._database, statements))
+        return self._database.read(
+            lambda connection: chosen.count(self._database.index, connection)
+        )
 
     def _index_for(self, filters: TraceFilters) -> None:
         """Bring the full-text index up to date for a search."""
         if not filters.text:
             return
         try:
-            with closing(self._database.session()) as session:
-                index_words(self._database, session)
+            index_words(self._database)
         except StoreError as error:
             # What may only be read, or is written for long, is searched as far as it is indexed.
             if not any(
@@ -172,13 +179,13 @@ class TraceStore:
     def resolve(self, short_id: str) -> str | None:
         """Return the id of the trace that has a run whose id begins or ends so; None where there is none."""
         prefix = short_id.lower().strip()
-        exact = self._all("SELECT trace_id FROM runs WHERE id = ?", (prefix,))
+        exact = self._all("SELECT trace_id FROM foldline_runs WHERE id = ?", (prefix,))
         if exact:
             return str(exact[0][0])
         if len(prefix) < 4 or not set(prefix) <= set("0123456789abcdef-"):
             return None
         traces = self._all(
-            "SELECT DISTINCT trace_id FROM runs WHERE id LIKE ? OR id LIKE ? LIMIT 2",
+            "SELECT DISTINCT trace_id FROM foldline_runs WHERE id LIKE ? OR id LIKE ? LIMIT 2",
             (f"{prefix}%", f"%{prefix}"),
         )
         if len(traces) > 1:
@@ -191,8 +198,8 @@ class TraceStore:
             raise UsageError(f"no choice is made by {column!r}")
         # Walks the index from value to value instead of reading every entry of it.
         walk = (
-            f"WITH RECURSIVE v(x) AS (SELECT min({column}) FROM runs WHERE {column} IS NOT NULL UNION ALL "
-            f"SELECT (SELECT min({column}) FROM runs WHERE {column} > x) FROM v WHERE x IS NOT NULL) "
+            f"WITH RECURSIVE v(x) AS (SELECT min({column}) FROM foldline_runs WHERE {column} IS NOT NULL UNION ALL "
+            f"SELECT (SELECT min({column}) FROM foldline_runs WHERE {column} > x) FROM v WHERE x IS NOT NULL) "
             "SELECT x FROM v WHERE x IS NOT NULL LIMIT 1000"
         )
         return [str(row[0]) for row in self._all(walk)]
@@ -200,7 +207,7 @@ class TraceStore:
     def newest_threads(self, limit: int) -> list[str]:
         """Return the threads with the newest runs, newest first."""
         rows = self._all(
-            "SELECT thread_id FROM runs WHERE thread_id IS NOT NULL GROUP BY thread_id "
+            "SELECT thread_id FROM foldline_runs WHERE thread_id IS NOT NULL GROUP BY thread_id "
             "ORDER BY max(start_time) DESC LIMIT ?",
             (limit,),
         )
@@ -215,53 +222,58 @@ class TraceStore:
         """
         # Without calls there are no figures by model: zeros.
         models = [model] if model else self.values("model") or [""]
-        return self._read(lambda statements: read_figures(statements, models, start, end, step))
+        return self._database.read(
+            lambda connection: read_figures(connection, models, start, end, step)
+        )
 
     def figures_by_model(self, start: float, end: float) -> list[dict[str, Any]]:
         """Return the figures of a span of time for each model, the most called first."""
         models = self.values("model")
 
-        def read(statements: Statements) -> list[dict[str, Any]]:
+        def read(connection: Connection) -> list[dict[str, Any]]:
             return [
-                {"model": model, **read_figures(statements, [model], start, end, end - start)[0]}
+                {"model": model, **read_figures(connection, [model], start, end, end - start)[0]}
                 for model in models
             ]
 
-        rows = [row for row in self._read(read) if row["calls"]]
+        rows = [row for row in self._database.read(read) if row["calls"]]
         return sorted(rows, key=lambda row: row["calls"], reverse=True)
 
     def newest_place(self) -> int:
         """Return the place of the run that was written last; 0 where there is none."""
-        return int(self._all("SELECT max(seq) FROM runs")[0][0] or 0)
+        return int(self._all("SELECT max(seq) FROM foldline_runs")[0][0] or 0)
 
     def changed_since(self, seq: int, limit: int = 500) -> tuple[int, list[str]]:
         """Return the newest place, and the traces with runs written after a place, the newest first."""
 
-        def read(statements: Statements) -> tuple[int, list[str]]:
-            newest = statements.execute("SELECT max(seq) FROM runs").fetchone()[0] or 0
-            rows = statements.execute(
-                "SELECT trace_id FROM runs WHERE seq > ? ORDER BY seq DESC LIMIT ?",
+        def read(connection: Connection) -> tuple[int, list[str]]:
+            newest = read_value(connection, "SELECT max(seq) FROM foldline_runs") or 0
+            rows = connection.rows(
+                "SELECT trace_id FROM foldline_runs WHERE seq > ? ORDER BY seq DESC LIMIT ?",
                 (seq, limit * 8),
             )
             return int(newest), list(dict.fromkeys(row[0] for row in rows))[:limit]
 
-        return self._read(read)
+        return self._database.read(read)
 
     def under_way(self) -> list[str]:
         """Return the traces that have a run which did not end yet, the newest first."""
         rows = self._all(
-            "SELECT trace_id FROM runs WHERE end_time IS NULL ORDER BY start_time DESC LIMIT 2000"
+            "SELECT trace_id FROM foldline_runs WHERE end_time IS NULL "
+            "ORDER BY start_time DESC LIMIT 2000"
         )
         return list(dict.fromkeys(str(row[0]) for row in rows))[:500]
 
     def losses(self) -> list[dict[str, Any]]:
         """Return when runs could not be written, and how many, newest first: `start_time`, `end_time`, `runs`."""
-        rows = self._all("SELECT start_time, end_time, runs FROM losses ORDER BY end_time DESC")
+        rows = self._all(
+            "SELECT start_time, end_time, runs FROM foldline_run_losses ORDER BY end_time DESC"
+        )
         return [dict(zip(("start_time", "end_time", "runs"), row, strict=True)) for row in rows]
 
     def summaries(self, trace_ids: Sequence[str]) -> list[TraceSummary]:
         """Return the summaries of these traces."""
-        return self._read(lambda statements: summarize(statements, list(trace_ids)))
+        return self._database.read(lambda connection: summarize(connection, list(trace_ids)))
 
     # -- scores
 
@@ -277,17 +289,15 @@ class TraceStore:
         """Add a score to a run; return the id of the score."""
         row = (str(uuid7()), str(run_id), name, value, comment, author, time.time())
 
-        def write(statements: Statements) -> None:
-            run_row = statements.execute(
-                "SELECT 1 FROM runs WHERE id = ?", (str(run_id),)
-            ).fetchone()
-            if run_row is None:
+        def write(connection: Connection) -> None:
+            if connection.row("SELECT 1 FROM foldline_runs WHERE id = ?", (str(run_id),)) is None:
                 raise UsageError(f"there is no run {str(run_id)!r} to score")
-            statements.execute(
-                "INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row
+            connection.run(
+                "INSERT INTO foldline_run_scores VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                row,
             )
 
-        self._write(write)
+        self._database.write(write)
         return row[0]
 
     # -- deleting
@@ -302,16 +312,50 @@ class TraceStore:
             if value is not None
         )
         rows = self._all(
-            "SELECT thread_id, session_id, extra, config FROM runs WHERE trace_id IN "
-            f"(SELECT trace_id FROM runs WHERE {column} = ?)",
+            "SELECT thread_id, session_id, extra, config, id FROM foldline_runs WHERE trace_id IN "
+            f"(SELECT trace_id FROM foldline_runs WHERE {column} = ?)",
             (str(value),),
         )
         return TraceNames(
             threads={row[0] for row in rows} - {None},
             sessions={row[1] for row in rows} - {None},
-            served_runs={run for row in rows if (run := _served_run(row[2])) is not None},
-            checkpoints={name for row in rows for name in _checkpoint_threads(row)},
+            served_runs={run for row in rows if (run := self._served_run(row)) is not None},
+            checkpoints={name for row in rows for name in self._checkpoint_threads(row)},
         )
+
+    def _served_run(self, row: Sequence[Any]) -> str | None:
+        """Return the id of the server's run that a run belongs to."""
+        if "serve_run_id" not in row[2]:
+            return None
+        run = self._metadata(row).get("serve_run_id")
+        return None if run is None else str(run)
+
+    def _checkpoint_threads(self, row: Sequence[Any]) -> set[str]:
+        """Return the threads of a run in checkpointers; a trace of an older version has the key and not the config."""
+        thread, _, extra, config, _ = row
+        names = {self._load(config, row).get("thread_id")} if config else set()
+        if thread is not None and "serve_key" in extra:
+            names.add(f"{self._metadata(row).get('serve_key')}:{thread}")
+        return {str(name) for name in names if name is not None}
+
+    def _metadata(self, row: Sequence[Any]) -> dict[str, Any]:
+        metadata = self._load(row[2], row).get("metadata")
+        return metadata if isinstance(metadata, dict) else {}
+
+    def _load(self, text: str, row: Sequence[Any]) -> dict[str, Any]:
+        """Read JSON of a run; what is damaged is reported, so that it does not keep the others from being forgotten."""
+        try:
+            loaded = json.loads(text)
+        except (ValueError, RecursionError):
+            loaded = None
+        if isinstance(loaded, dict):
+            return loaded
+        logger.warning(
+            "%s: the run %.40s is damaged: names under which other stores know it may be missing",
+            self.name,
+            row[4],
+        )
+        return {}
 
     def delete(
         self,
@@ -328,10 +372,10 @@ class TraceStore:
         """
         wheres = {
             "trace_id = ?": None if trace is None else str(trace),
-            "trace_id IN (SELECT trace_id FROM runs WHERE thread_id = ?)": thread,
-            "trace_id IN (SELECT trace_id FROM runs WHERE session_id = ?)": session,
-            "trace_id IN (SELECT trace_id FROM runs WHERE user_id = ?)": user,
-            "trace_id IN (SELECT id FROM runs WHERE parent_run_id IS NULL AND start_time < ?)": (
+            "trace_id IN (SELECT trace_id FROM foldline_runs WHERE thread_id = ?)": thread,
+            "trace_id IN (SELECT trace_id FROM foldline_runs WHERE session_id = ?)": session,
+            "trace_id IN (SELECT trace_id FROM foldline_runs WHERE user_id = ?)": user,
+            f"trace_id IN ({ROOTS} AND start_time < ?)": (
                 before.timestamp() if isinstance(before, datetime) else before
             ),
         }
@@ -341,7 +385,9 @@ class TraceStore:
                 "delete() takes one of `trace`, `thread`, `session`, `user` and `before`"
             )
         ((where, value),) = chosen.items()
-        seqs = [row[0] for row in self._all(f"SELECT seq FROM runs WHERE {where}", (value,))]
+        seqs = [
+            row[0] for row in self._all(f"SELECT seq FROM foldline_runs WHERE {where}", (value,))
+        ]
         self._delete(seqs)
         return len(seqs)
 
@@ -351,15 +397,14 @@ class TraceStore:
         if max_age is not None:
             oldest = time.time() - max_age
             deleted += self.delete(before=oldest)
-            self._write(partial(_delete_losses, oldest))
+            self._database.write(partial(_delete_losses, oldest))
         if max_bytes is not None:
             while (used := self._database.used_bytes()) > max_bytes:
                 roots = self.count()
                 share = min(1.0, max(0.02, 1.1 * (used - max_bytes) / used))
                 limit = max(1, int(roots * share))
                 rows = self._all(
-                    "SELECT seq FROM runs WHERE trace_id IN "
-                    "(SELECT id FROM runs WHERE parent_run_id IS NULL ORDER BY start_time LIMIT ?)",
+                    f"SELECT seq FROM foldline_runs WHERE trace_id IN ({ROOTS} ORDER BY start_time LIMIT ?)",
                     (limit,),
                 )
                 if not rows:
@@ -372,42 +417,30 @@ class TraceStore:
 
     def _delete(self, seqs: list[int]) -> None:
         for at in range(0, len(seqs), DELETED_AT_ONCE):
-            self._write(partial(self._delete_some, seqs[at : at + DELETED_AT_ONCE]))
+            self._database.write(partial(self._delete_some, seqs[at : at + DELETED_AT_ONCE]))
 
-        def clean(statements: Statements) -> None:
-            used = "SELECT form FROM runs WHERE form IS NOT NULL"
-            statements.execute(f"DELETE FROM forms WHERE id NOT IN ({used})")
-            self._database.end_deletion(statements)
+        def clean(connection: Connection) -> None:
+            used = "SELECT form FROM foldline_runs WHERE form IS NOT NULL"
+            connection.run(f"DELETE FROM foldline_run_forms WHERE id NOT IN ({used})")
+            self._database.index.end_deletion(connection)
 
-        self._write(clean)
+        self._database.write(clean)
 
-    def _delete_some(self, seqs: list[int], statements: Statements) -> None:
-        self._database.begin_deletion(statements)
-        unindex(self._database, statements, seqs)
+    def _delete_some(self, seqs: list[int], connection: Connection) -> None:
+        self._database.index.begin_deletion(connection)
+        unindex(self._database.index, connection, seqs)
         among = f"seq IN ({marks(seqs)})"
-        tags = f"SELECT tags, id FROM runs WHERE tags IS NOT NULL AND {among}"
-        pairs = [
-            (tag, run_id)
-            for text, run_id in statements.execute(tags, seqs)
-            for tag in json.loads(text)
-        ]
-        statements.executemany("DELETE FROM tags WHERE tag = ? AND run_id = ?", pairs)
-        runs = f"SELECT id FROM runs WHERE {among}"
-        statements.execute(f"DELETE FROM scores WHERE run_id IN ({runs})", seqs)
-        statements.execute(f"DELETE FROM runs WHERE {among}", seqs)
+        tags = f"SELECT tags, id FROM foldline_runs WHERE tags IS NOT NULL AND {among}"
+        _delete_tags(connection, connection.rows(tags, seqs))
+        runs = f"SELECT id FROM foldline_runs WHERE {among}"
+        connection.run(f"DELETE FROM foldline_run_scores WHERE run_id IN ({runs})", seqs)
+        connection.run(f"DELETE FROM foldline_runs WHERE {among}", seqs)
+        turn_back(connection)
 
     # -- the database
 
-    def _read(self, work: Callable[[Statements], T]) -> T:
-        with closing(self._database.session()) as session:
-            return session.read(work)
-
-    def _write(self, work: Callable[[Statements], T]) -> T:
-        with closing(self._database.session()) as session:
-            return session.write(work)
-
     def _all(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._read(lambda statements: statements.execute(statement, values).fetchall())
+        return self._database.rows(statement, values)
 
     def _runs(self, where: str, *values: Any) -> list[StoredRun]:
         return runs_of(self._all(f"{SELECT} {where}", values), self.name)
@@ -462,24 +495,19 @@ def _tree(runs: list[StoredRun]) -> StoredRun | None:
     return root
 
 
-def _delete_losses(oldest: float, statements: Statements) -> None:
-    statements.execute("DELETE FROM losses WHERE end_time < ?", (oldest,))
+def _delete_losses(oldest: float, connection: Connection) -> None:
+    connection.run("DELETE FROM foldline_run_losses WHERE end_time < ?", (oldest,))
 
 
-def _served_run(extra: str) -> str | None:
-    """Return the id of the server's run that a run belongs to."""
-    if "serve_run_id" not in extra:
-        return None
-    metadata = json.loads(extra).get("metadata") or {}
-    run = metadata.get("serve_run_id")
-    return None if run is None else str(run)
-
-
-def _checkpoint_threads(row: Sequence[Any]) -> set[str]:
-    """Return the threads of a run in checkpointers; a trace of an older version has the key and not the config."""
-    thread, _, extra, config = row
-    names = {json.loads(config).get("thread_id")} if config else set()
-    if thread is not None and "serve_key" in extra:
-        metadata = json.loads(extra).get("metadata") or {}
-        names.add(f"{metadata.get('serve_key')}:{thread}")
-    return {str(name) for name in names if name is not None}
+def _delete_tags(connection: Connection, runs: list[tuple[Any, ...]]) -> None:
+    """Delete the tags of runs, by the key of their table; those of a run whose own list is damaged by its id."""
+    pairs: list[tuple[str, str]] = []
+    damaged: list[tuple[str]] = []
+    for text, run_id in runs:
+        tags = read_tags(text)
+        if tags is None:
+            damaged.append((run_id,))
+        else:
+            pairs += [(tag, run_id) for tag in tags]
+    connection.each("DELETE FROM foldline_run_tags WHERE tag = ? AND run_id = ?", pairs)
+    connection.each("DELETE FROM foldline_run_tags WHERE run_id = ?", damaged)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from json.decoder import scanstring  # type: ignore[attr-defined]  # C, undocumented, stable since 2.7
-from typing import Final
+from typing import Final, TypeAlias
 
 from foldline.utils._json_bulk import read_prefix
 from foldline.utils._json_strict import MAX_DEPTH, Json, JsonError, parse_float, parse_int
@@ -40,6 +40,8 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
+Path: TypeAlias = tuple[str | int, ...]
+"""Names and indexes that lead to a value."""
 Step = Callable[["PartialJson", str, int], int]
 
 
@@ -59,6 +61,7 @@ class PartialJson:
         "_keys",
         "_may_close",
         "_offset",
+        "_on_value",
         "_pieces",
         "_root",
         "_stack",
@@ -68,8 +71,18 @@ class PartialJson:
         "error",
     )
 
-    def __init__(self, *, max_depth: int = MAX_DEPTH, strict: bool = False) -> None:
-        """Allow raw control characters inside strings unless `strict`."""
+    def __init__(
+        self,
+        *,
+        max_depth: int = MAX_DEPTH,
+        strict: bool = False,
+        on_value: Callable[[Path, Json], None] | None = None,
+    ) -> None:
+        """Allow raw control characters inside strings unless `strict`.
+
+        `on_value` is called with the path and the value of everything that is complete, the innermost first.
+        """
+        self._on_value = on_value
         self.error: JsonError | None = None
         self._depth = max_depth
         self._strict = strict
@@ -91,7 +104,7 @@ class PartialJson:
             self._tail = ""
         position, end = start, len(text)
         self._offset -= start
-        if end > BULK_LENGTH and start == 0 and self._is_fresh():
+        if end > BULK_LENGTH and start == 0 and self._on_value is None and self._is_fresh():
             position = self._read_prefix(text)
         while position < end:
             position = self._step(self, text, position)
@@ -333,7 +346,15 @@ class PartialJson:
         self._keys.pop()
         self._put(self._stack.pop())
 
+    def _path(self) -> Path:
+        return tuple(
+            len(container) if isinstance(container, list) else key
+            for container, key in zip(self._stack, self._keys, strict=True)
+        )
+
     def _put(self, value: Json) -> None:
+        if self._on_value is not None:
+            self._on_value(self._path(), value)
         if not self._stack:
             self._root = value
             self._step = PartialJson._read_end

@@ -19,13 +19,13 @@ Compiled = tuple[str, list[Any]]
 NO_MATCH: Compiled = ("FALSE", [])
 
 NUMBER_COMPARISONS: dict[Order, str] = {
-    order: f"CASE WHEN jsonb_typeof(metadata -> %s::text) = 'number' "
-    f"THEN (metadata ->> %s::text)::numeric {order} %s::numeric ELSE FALSE END"
+    order: f"CASE WHEN jsonb_typeof(metadata -> ?::text) = 'number' "
+    f"THEN (metadata ->> ?::text)::numeric {order} ?::numeric ELSE FALSE END"
     for order in ("<", "<=", ">", ">=")
 }
 TEXT_COMPARISONS: dict[Order, str] = {
-    order: f"CASE WHEN jsonb_typeof(metadata -> %s::text) = 'string' "
-    f'THEN (metadata ->> %s::text) COLLATE "C" {order} %s::text ELSE FALSE END'
+    order: f"CASE WHEN jsonb_typeof(metadata -> ?::text) = 'string' "
+    f'THEN (metadata ->> ?::text) COLLATE "C" {order} ?::text ELSE FALSE END'
     for order in ("<", "<=", ">", ">=")
 }
 
@@ -37,7 +37,7 @@ def compile_filter(condition: Condition) -> Compiled:
     if isinstance(condition, Exists):
         if not fits(condition.key):
             return NO_MATCH
-        return "jsonb_exists(metadata, %s::text)", [condition.key]
+        return "jsonb_exists(metadata, ?::text)", [condition.key]
     if isinstance(condition, Not):
         text, values = compile_filter(condition.part)
         return f"NOT ({text})", values
@@ -61,7 +61,7 @@ def _compare(condition: Compare) -> Compiled:
     if not fits(key) or not fits(value):
         return NO_MATCH  # no stored document can contain it
     if condition.order == "=":
-        return "COALESCE(metadata -> %s::text = %s::jsonb, FALSE)", [key, _json(key, value)]
+        return "COALESCE(metadata -> ?::text = ?::jsonb, FALSE)", [key, _json(key, value)]
     if isinstance(value, bool):
         return NO_MATCH
     if isinstance(value, int | float):

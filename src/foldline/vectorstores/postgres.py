@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from foldline._storage.postgres import PostgresConnection, PostgresServer
-from foldline._storage.schema import LockNumber
+from foldline._storage.database import Connection, Row
+from foldline._storage.open_database import open_database
+from foldline._storage.postgres import PostgresServer
+from foldline._storage.postgres_database import PostgresStatements
+from foldline._storage.schema import LockNumber, Schema
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
+from foldline.vectorstores._collection import Collection
 from foldline.vectorstores._embedded import EmbeddedVectorStore, Hit
 from foldline.vectorstores._rows import metadata_json
 from foldline.vectorstores._sql_filter import compile_filter, fits
@@ -26,37 +31,45 @@ if TYPE_CHECKING:
 
 __all__ = ["PostgresVectorStore"]
 
-LOCK = f"SELECT pg_advisory_xact_lock({int(LockNumber.SCHEMA)})"
-"""Prevents two processes from creating the tables at the same time, which is an error in PostgreSQL."""
-TABLES = """
-CREATE TABLE IF NOT EXISTS foldline_vector_collections (name TEXT PRIMARY KEY, dimension INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS foldline_vectors (
+CREATE: Final = """
+CREATE TABLE foldline_vector_collections (name TEXT PRIMARY KEY, dimension INTEGER NOT NULL);
+CREATE TABLE foldline_vectors (
     place BIGINT GENERATED ALWAYS AS IDENTITY,
     collection TEXT NOT NULL,
     id TEXT NOT NULL,
     content TEXT NOT NULL,
     metadata JSONB NOT NULL,
     norm DOUBLE PRECISION NOT NULL,
-    embedding {kind} NOT NULL,
+    embedding {vector} NOT NULL,
     PRIMARY KEY (collection, id)
 )
 """
-COLUMN_TYPE = """
-SELECT format_type(atttypid, NULL) FROM pg_attribute
-WHERE attrelid = to_regclass('foldline_vectors') AND attname = 'embedding' AND NOT attisdropped
+SCHEMAS: Final = {
+    vector_type: Schema(
+        kind="vectors",
+        tables=("foldline_vectors", "foldline_vector_collections"),
+        create=CREATE.replace("{vector}", vector_type),
+    )
+    for vector_type in ("vector", "real[]")
+}
+"""The tables for a server with pgvector, and for one without."""
+COLUMN_TYPE: Final = """
+SELECT format_type(atttypid, NULL) FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+WHERE relname = 'foldline_vectors' AND relnamespace = current_schema()::regnamespace
+AND attname = 'embedding' AND NOT attisdropped
 """
-UPSERT = """
+UPSERT: Final = """
 INSERT INTO foldline_vectors (collection, id, content, metadata, norm, embedding)
-VALUES (%s, %s, %s, %s::jsonb, %s, {vector})
+VALUES (?, ?, ?, ?::jsonb, ?, {vector})
 ON CONFLICT (collection, id) DO UPDATE SET content = excluded.content, metadata = excluded.metadata,
     norm = excluded.norm, embedding = excluded.embedding
 """
-COSINE = """
-(SELECT sum(a::float8 * b::float8) FROM unnest(embedding, %s::real[]) AS pair(a, b)) / NULLIF(norm * %s::float8, 0)
-"""
-SELECT_DIMENSION = """
-SELECT dimension FROM foldline_vector_collections WHERE name = %s
-AND EXISTS (SELECT 1 FROM foldline_vectors WHERE collection = name)
+SET_DIMENSION: Final = (
+    "INSERT INTO foldline_vector_collections (name, dimension) VALUES (?, ?) "
+    "ON CONFLICT (name) DO UPDATE SET dimension = excluded.dimension"
+)
+COSINE: Final = """
+(SELECT sum(a::float8 * b::float8) FROM unnest(embedding, ?::real[]) AS pair(a, b)) / NULLIF(norm * ?::float8, 0)
 """
 PAGE = 200
 """Rows fetched at a time for a filter that is a Python function."""
@@ -83,12 +96,13 @@ class PostgresVectorStore(EmbeddedVectorStore):
             )
         self.embedding = embedding
         self.collection = collection
-        self._server = (
-            conninfo if isinstance(conninfo, PostgresServer) else PostgresServer(conninfo)
+        server = conninfo if isinstance(conninfo, PostgresServer) else PostgresServer(conninfo)
+        vector_type = server.run(
+            lambda connection: _choose_type(PostgresStatements(connection), pgvector)
         )
-        self.has_pgvector: bool = self._server.run(
-            lambda connection: _prepare(connection, pgvector)
-        )
+        self._database = open_database(server, SCHEMAS[vector_type])
+        self._rows = Collection(self._database, collection, collection)
+        self.has_pgvector: bool = _has_pgvector(self._database.rows(COLUMN_TYPE), pgvector)
         """Whether vectors are stored as pgvector's type, else as plain arrays."""
 
     @classmethod
@@ -100,15 +114,12 @@ class PostgresVectorStore(EmbeddedVectorStore):
 
     def close(self) -> None:
         """Close connections."""
-        self._server.close()
+        self._database.close()
 
     # -- the four operations
 
     def _dimension(self) -> int | None:
-        row = self._server.run(
-            lambda connection: connection.execute(SELECT_DIMENSION, (self.collection,)).fetchone()
-        )
-        return int(row[0]) if row else None
+        return self._rows.dimension()
 
     def _upsert(self, documents: Sequence[Document], vectors: Floats) -> None:
         from foldline.vectorstores._vectors import lengths  # noqa: PLC0415  NumPy is an extra
@@ -117,50 +128,32 @@ class PostgresVectorStore(EmbeddedVectorStore):
             (self.collection, *_columns(document), float(norm), self._encode_vector(vector))
             for document, vector, norm in zip(documents, vectors, lengths(vectors), strict=True)
         ]
-        statement = UPSERT.format(vector="%s::vector" if self.has_pgvector else "%s::real[]")
+        statement = UPSERT.format(vector="?::vector" if self.has_pgvector else "?::real[]")
+        dimension = int(vectors.shape[1])
 
-        def write(connection: PostgresConnection) -> None:
-            self._set_dimension(connection, int(vectors.shape[1]))
-            with connection.cursor() as cursor:
-                cursor.executemany(statement, rows)
+        def write(connection: Connection) -> None:
+            # One writer at a time per collection: two could deadlock on each other's rows.
+            connection.lock(LockNumber.VECTORS, self.collection)
+            self._rows.check_dimension(connection, dimension)
+            connection.run(SET_DIMENSION, (self.collection, dimension))
+            connection.each(statement, rows)
 
-        self._server.run(write)
-
-    def _set_dimension(self, connection: PostgresConnection, dimension: int) -> None:
-        # One writer at a time per collection: two could deadlock on each other's rows.
-        connection.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))",
-            (self.collection, int(LockNumber.VECTORS)),
-        )
-        row = connection.execute(SELECT_DIMENSION, (self.collection,)).fetchone()
-        if row and row[0] != dimension:
-            raise UsageError(
-                f"PostgreSQL: the collection {self.collection!r} holds vectors of {row[0]} numbers, got one of "
-                f"{dimension}: use the embedding model that it was filled with"
-            )
-        connection.execute(
-            "INSERT INTO foldline_vector_collections (name, dimension) VALUES (%s, %s) "
-            "ON CONFLICT (name) DO UPDATE SET dimension = excluded.dimension",
-            (self.collection, dimension),
-        )
+        self._database.write(write)
 
     def _remove(self, ids: Sequence[str]) -> None:
         storable_ids = [id_ for id_ in ids if fits(id_)]
-        self._server.run(
-            lambda connection: connection.execute(
-                "DELETE FROM foldline_vectors WHERE collection = %s AND id = ANY(%s::text[])",
+        self._database.write(
+            lambda connection: connection.run(
+                "DELETE FROM foldline_vectors WHERE collection = ? AND id = ANY(?::text[])",
                 (self.collection, storable_ids),
             )
         )
 
     def _get(self, ids: Sequence[str]) -> list[Document]:
         storable_ids = [id_ for id_ in ids if fits(id_)]
-        rows = self._server.run(
-            lambda connection: connection.execute(
-                "SELECT id, content, metadata FROM foldline_vectors "
-                "WHERE collection = %s AND id = ANY(%s::text[])",
-                (self.collection, storable_ids),
-            ).fetchall()
+        rows = self._database.rows(
+            "SELECT id, content, metadata FROM foldline_vectors WHERE collection = ? AND id = ANY(?::text[])",
+            (self.collection, storable_ids),
         )
         documents = {
             id_: Document(content, metadata=metadata, id=id_) for id_, content, metadata in rows
@@ -172,23 +165,20 @@ class PostgresVectorStore(EmbeddedVectorStore):
     ) -> list[Hit]:
         nearest, values = self._query(vector, filter, with_vectors=with_vectors)
 
-        def read(connection: PostgresConnection) -> list[Hit]:
+        def read(connection: Connection) -> list[Hit]:
             # Equal scores in the order of addition, which the index does not support.
             statement = nearest + ("" if self._tune(connection, k, len(vector)) else ", place")
             if not callable(filter):
-                rows = connection.execute(statement + " LIMIT %s", [*values, k]).fetchall()
-                return [_hit(row) for row in rows]
+                return [_hit(row) for row in connection.rows(statement + " LIMIT ?", [*values, k])]
             hits: list[Hit] = []
-            with connection.cursor(name="foldline_nearest") as cursor:
-                cursor.itersize = max(PAGE, k)
-                for row in cursor.execute(statement, values):
-                    hit = _hit(row)
+            with closing(connection.pages(statement, values, size=max(PAGE, k))) as pages:
+                for hit in (_hit(row) for page in pages for row in page):
                     hits += [hit] if filter(hit.document) else []
                     if len(hits) == k:
                         break
             return hits
 
-        return self._server.run(read)
+        return self._database.read(read)
 
     def _query(
         self, vector: Floats, filter: Filter | None, *, with_vectors: bool
@@ -198,7 +188,7 @@ class PostgresVectorStore(EmbeddedVectorStore):
             # The size is an integer from our code; with it the statement matches the index of `create_index`.
             same_size = f"vector_dims(embedding) = {size}"
             order, vector_values = (
-                f"embedding::vector({size}) <=> %s::vector({size})",
+                f"embedding::vector({size}) <=> ?::vector({size})",
                 [self._encode_vector(vector)],
             )
             score = f"1 - ({order})"
@@ -217,20 +207,20 @@ class PostgresVectorStore(EmbeddedVectorStore):
         vector_column = "embedding::real[]" if with_vectors else "NULL"
         statement = (
             f"SELECT id, content, metadata, {score}, {vector_column} FROM foldline_vectors "
-            f"WHERE {same_size} AND collection = %s AND ({condition}) ORDER BY {order}"
+            f"WHERE {same_size} AND collection = ? AND ({condition}) ORDER BY {order}"
         )
         return statement, [*vector_values, self.collection, *filter_values, *vector_values]
 
-    def _tune(self, connection: PostgresConnection, k: int, size: int) -> bool:
+    def _tune(self, connection: Connection, k: int, size: int) -> bool:
         """Configure the index for this search; return whether there is one for vectors of this size."""
         if not self.has_pgvector:
             return False
         index = f"foldline_vectors_hnsw_{size}"
-        if connection.execute("SELECT to_regclass(%s)", (index,)).fetchone()[0] is None:
+        if connection.rows("SELECT to_regclass(?)", (index,)) == [(None,)]:
             return False
-        connection.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(100, 2 * k))}")
+        connection.run(f"SET LOCAL hnsw.ef_search = {min(1000, max(100, 2 * k))}")
         # Without it, a filter could leave fewer than k rows.
-        connection.execute("SET LOCAL hnsw.iterative_scan = 'strict_order'")
+        connection.run("SET LOCAL hnsw.iterative_scan = 'strict_order'")
         return True
 
     # -- the index
@@ -249,30 +239,31 @@ class PostgresVectorStore(EmbeddedVectorStore):
             raise UsageError(f"the collection {self.collection!r} is empty: add documents first")
         size = int(dimension)
 
-        def make(connection: PostgresConnection) -> None:
-            connection.execute(
+        def make(connection: Connection) -> None:
+            connection.run(
                 f"CREATE INDEX IF NOT EXISTS foldline_vectors_hnsw_{size} ON foldline_vectors USING hnsw "
                 f"((embedding::vector({size})) vector_cosine_ops) WHERE vector_dims(embedding) = {size}"
             )
-            connection.execute(
-                "ANALYZE foldline_vectors"
-            )  # without it the planner may not use the index
+            connection.run("ANALYZE foldline_vectors")  # else the planner may not use the index
 
-        self._server.run(make)
+        self._database.write(make)
 
     def _encode_vector(self, vector: Floats) -> object:
         numbers = vector.tolist()
         return f"[{','.join(map(repr, numbers))}]" if self.has_pgvector else numbers
 
 
-def _prepare(connection: PostgresConnection, pgvector: bool | None) -> bool:  # noqa: FBT001  a choice of three
-    connection.execute(LOCK)
-    row = connection.execute(COLUMN_TYPE).fetchone()
-    if row is None:
-        kind = "vector" if pgvector is not False and _enable_extension(connection) else "real[]"
-        connection.execute(TABLES.format(kind=kind))
-        row = (kind,)
-    has_pgvector = "vector" in str(row[0])
+def _choose_type(connection: Connection, pgvector: bool | None) -> str:  # noqa: FBT001  a choice of three
+    """Return the type of the vectors of the tables, which may have to be created."""
+    connection.run("SELECT pg_advisory_xact_lock(?)", (int(LockNumber.SCHEMA),))
+    rows = connection.rows(COLUMN_TYPE)
+    if rows:
+        return "vector" if _has_pgvector(rows, pgvector) else "real[]"
+    return "vector" if pgvector is not False and _enable_extension(connection) else "real[]"
+
+
+def _has_pgvector(column_type: list[Row], pgvector: bool | None) -> bool:  # noqa: FBT001  a choice of three
+    has_pgvector = "vector" in str(column_type)
     if pgvector is not None and has_pgvector is not pgvector:
         storage = "pgvector's vectors" if has_pgvector else "plain arrays"
         hint = "" if has_pgvector else ", or the server has no pgvector extension"
@@ -282,18 +273,16 @@ def _prepare(connection: PostgresConnection, pgvector: bool | None) -> bool:  # 
     return has_pgvector
 
 
-def _enable_extension(connection: PostgresConnection) -> bool:
-    if connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
+def _enable_extension(connection: Connection) -> bool:
+    if connection.rows("SELECT 1 FROM pg_extension WHERE extname = 'vector'"):
         return True
     is_available = (
-        "SELECT 1 FROM pg_available_extension_versions WHERE name = 'vector' AND (trusted OR %s)"
+        "SELECT 1 FROM pg_available_extension_versions WHERE name = 'vector' AND (trusted OR "
+        "(SELECT rolsuper FROM pg_roles WHERE rolname = current_user))"
     )
-    is_superuser = connection.execute(
-        "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
-    ).fetchone()[0]
-    if not connection.execute(is_available, (is_superuser,)).fetchone():
+    if not connection.rows(is_available):
         return False
-    connection.execute("CREATE EXTENSION vector")
+    connection.run("CREATE EXTENSION vector")
     return True
 
 
@@ -306,7 +295,7 @@ def _columns(document: Document) -> tuple[str, str, str]:
     return str(document.id), document.page_content, metadata_json(document)
 
 
-def _hit(row: tuple[Any, ...]) -> Hit:
+def _hit(row: Row) -> Hit:
     name, content, metadata, score, vector = row
     # A vector of zeros has no direction: pgvector returns NaN, our SQL returns NULL.
     similarity = 0.0 if score is None or math.isnan(score) else float(score)

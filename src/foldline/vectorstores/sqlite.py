@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from foldline._io import mutex
 from foldline._storage.database import Connection, Row
@@ -20,6 +20,8 @@ from foldline._traceback import entry_point
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
+from foldline.utils.data_places import is_url, place_name
+from foldline.vectorstores._collection import Collection
 from foldline.vectorstores._embedded import EmbeddedVectorStore, Hit
 from foldline.vectorstores._rows import logger, pack, unpack
 from foldline.vectorstores.filters import Filter, predicate
@@ -54,6 +56,8 @@ SCHEMA = Schema(
         ),
     ),
 )
+READ_BY_ID: Final = "SELECT document FROM foldline_vectors WHERE collection = ? AND id = ?"
+READ_BY_PLACE: Final = "SELECT id, document FROM foldline_vectors WHERE place = ?"
 BATCH = 4096
 """Rows read at once when the matrix is filled."""
 
@@ -82,7 +86,12 @@ class SQLiteVectorStore(EmbeddedVectorStore):
         self.embedding = embedding
         self.collection = collection
         self._name = _bytes(collection)
+        if is_url(path):
+            raise UsageError(
+                f"SQLiteVectorStore stores in a file, not in {place_name(path)}: use PostgresVectorStore"
+            )
         self._database = open_database(path, SCHEMA)
+        self._rows = Collection(self._database, collection, self._name)
         self._lock = mutex()
         self._cache = _Cache()
 
@@ -97,12 +106,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
     # -- the four operations
 
     def _dimension(self) -> int | None:
-        rows = self._database.rows(
-            "SELECT dimension FROM foldline_vector_collections WHERE name = ? "
-            "AND EXISTS (SELECT 1 FROM foldline_vectors WHERE collection = name)",
-            (self._name,),
-        )
-        return int(rows[0][0]) if rows else None
+        return self._rows.dimension()
 
     def _upsert(self, documents: Sequence[Document], vectors: Floats) -> None:
         rows = [
@@ -121,16 +125,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
         self._database.write(write)
 
     def _record_change(self, connection: Connection, dimension: int) -> None:
-        row = connection.row(
-            "SELECT dimension, EXISTS (SELECT 1 FROM foldline_vectors WHERE collection = name) "
-            "FROM foldline_vector_collections WHERE name = ?",
-            (self._name,),
-        )
-        if row and row[1] and row[0] != dimension:
-            raise UsageError(
-                f"{self._database.where}: the collection {self.collection!r} holds vectors of {row[0]} numbers, "
-                f"got one of {dimension}: use the embedding model that it was filled with"
-            )
+        self._rows.check_dimension(connection, dimension)
         connection.run(
             "INSERT INTO foldline_vector_collections (name, dimension, changes) VALUES (?, ?, 1) "
             "ON CONFLICT (name) DO UPDATE SET changes = changes + 1, dimension = excluded.dimension",
@@ -152,8 +147,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
 
     def _get(self, ids: Sequence[str]) -> list[Document]:
         def read(connection: Connection) -> list[Row | None]:
-            statement = "SELECT document FROM foldline_vectors WHERE collection = ? AND id = ?"
-            return [connection.row(statement, (self._name, _bytes(id_))) for id_ in ids]
+            return [connection.row(READ_BY_ID, (self._name, _bytes(id_))) for id_ in ids]
 
         rows = zip(ids, self._database.read(read), strict=True)
         documents = [unpack(row[0], id_, self._database.where) for id_, row in rows if row]
@@ -185,8 +179,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
 
     def _documents(self, places: list[int]) -> dict[int, Document]:
         def read(connection: Connection) -> list[Row | None]:
-            statement = "SELECT id, document FROM foldline_vectors WHERE place = ?"
-            return [connection.row(statement, (place,)) for place in places]
+            return [connection.row(READ_BY_PLACE, (place,)) for place in places]
 
         documents: dict[int, Document] = {}
         for place, row in zip(places, self._database.read(read), strict=True):

@@ -1,63 +1,140 @@
 CREATE SCHEMA foldline_traces;
-SET search_path TO foldline_traces;
-CREATE TABLE runs (
-    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    trace_id TEXT NOT NULL,
-    parent_run_id TEXT,
-    name TEXT NOT NULL,
-    run_type TEXT NOT NULL,
-    start_time DOUBLE PRECISION NOT NULL,
-    first_token_time DOUBLE PRECISION,
-    end_time DOUBLE PRECISION,
-    provider TEXT,
-    model TEXT,
-    input_tokens BIGINT,
-    output_tokens BIGINT,
-    total_tokens BIGINT,
-    cost DOUBLE PRECISION,
-    session_id TEXT,
-    thread_id TEXT,
-    user_id TEXT,
-    error_class TEXT,
-    question TEXT,
-    answer TEXT,
-    usage TEXT,
-    tags TEXT,
-    error TEXT,
-    form TEXT,
-    events TEXT,
-    extra TEXT NOT NULL,
-    inputs TEXT NOT NULL,
-    outputs TEXT,
-    request TEXT
+CREATE TABLE foldline_traces.foldline_schema (
+    version integer NOT NULL
 );
-CREATE INDEX runs_by_trace ON runs (trace_id);
-CREATE INDEX runs_by_time ON runs (start_time);
-CREATE INDEX roots_by_time ON runs (start_time) WHERE parent_run_id IS NULL;
-CREATE INDEX runs_by_error ON runs (start_time) WHERE error_class IS NOT NULL;
-CREATE INDEX calls_by_model ON runs (model, start_time) INCLUDE
-    (end_time, first_token_time, input_tokens, output_tokens, cost, error_class) WHERE model IS NOT NULL;
-CREATE INDEX runs_by_thread ON runs (thread_id, start_time) WHERE thread_id IS NOT NULL;
-CREATE INDEX runs_by_session ON runs (session_id, start_time) WHERE session_id IS NOT NULL;
-CREATE INDEX runs_by_user ON runs (user_id, start_time) WHERE user_id IS NOT NULL;
-CREATE INDEX runs_under_way ON runs (start_time) WHERE end_time IS NULL;
-CREATE TABLE tags (tag TEXT NOT NULL, run_id TEXT NOT NULL, PRIMARY KEY (tag, run_id));
-CREATE TABLE forms (id TEXT PRIMARY KEY, body TEXT NOT NULL);
-CREATE TABLE scores (
-    id TEXT PRIMARY KEY,
-    run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-    name TEXT NOT NULL,
-    value DOUBLE PRECISION,
-    comment TEXT,
-    author TEXT,
-    time DOUBLE PRECISION NOT NULL
+CREATE TABLE foldline_traces.forms (
+    id text NOT NULL,
+    body text NOT NULL
 );
-CREATE INDEX scores_by_run ON scores (run_id);
-CREATE TABLE unindexed (seq BIGINT PRIMARY KEY);
-CREATE TABLE indexed_to (seq BIGINT NOT NULL);
-INSERT INTO indexed_to VALUES (0);
-CREATE TABLE words (seq BIGINT PRIMARY KEY, lexemes TSVECTOR NOT NULL);
-CREATE INDEX words_by_lexeme ON words USING gin (lexemes);
-CREATE TABLE foldline_schema (version INTEGER NOT NULL);
-INSERT INTO foldline_schema VALUES (2);
+CREATE TABLE foldline_traces.indexed_to (
+    seq bigint NOT NULL
+);
+CREATE TABLE foldline_traces.runs (
+    seq bigint NOT NULL,
+    id text NOT NULL,
+    trace_id text NOT NULL,
+    parent_run_id text,
+    name text NOT NULL,
+    run_type text NOT NULL,
+    start_time double precision NOT NULL,
+    first_token_time double precision,
+    end_time double precision,
+    provider text,
+    model text,
+    input_tokens bigint,
+    output_tokens bigint,
+    total_tokens bigint,
+    cost double precision,
+    session_id text,
+    thread_id text,
+    user_id text,
+    error_class text,
+    question text,
+    answer text,
+    usage text,
+    tags text,
+    error text,
+    form text,
+    events text,
+    extra text NOT NULL,
+    inputs text NOT NULL,
+    outputs text,
+    request text
+);
+ALTER TABLE foldline_traces.runs ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME foldline_traces.runs_seq_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE foldline_traces.scores (
+    id text NOT NULL,
+    run_id text NOT NULL,
+    name text NOT NULL,
+    value double precision,
+    comment text,
+    author text,
+    "time" double precision NOT NULL
+);
+CREATE TABLE foldline_traces.tags (
+    tag text NOT NULL,
+    run_id text NOT NULL
+);
+CREATE TABLE foldline_traces.unindexed (
+    seq bigint NOT NULL
+);
+CREATE TABLE foldline_traces.words (
+    seq bigint NOT NULL,
+    lexemes tsvector NOT NULL
+);
+INSERT INTO foldline_traces.foldline_schema VALUES (2);
+INSERT INTO foldline_traces.forms VALUES ('c23c7e7816f7535cf1a1086b', '{"lc": 1, "type": "constructor", "id": ["foldline", "prompts", "ChatPromptTemplate"], "kwargs": {"input_variables": ["question"], "messages": [{"lc": 1, "type": "constructor", "id": ["foldline", "prompts", "SystemMessagePromptTemplate"], "kwargs": {"prompt": {"lc": 1, "type": "constructor", "id": ["foldline", "prompts", "PromptTemplate"], "kwargs": {"input_variables": [], "template": "Be short.", "template_format": "f-string"}}}}, {"lc": 1, "type": "constructor", "id": ["foldline", "prompts", "HumanMessagePromptTemplate"], "kwargs": {"prompt": {"lc": 1, "type": "constructor", "id": ["foldline", "prompts", "PromptTemplate"], "kwargs": {"input_variables": ["question"], "template": "{question}", "template_format": "f-string"}}}}]}, "name": "ChatPromptTemplate"}');
+INSERT INTO foldline_traces.forms VALUES ('49765a5ec6c51794b5acd09d', '{"lc": 1, "type": "not_implemented", "id": ["foldline", "language_models", "fake_chat_models", "GenericFakeChatModel"], "repr": "<foldline.language_models.fake_chat_models.GenericFakeChatModel>"}');
+INSERT INTO foldline_traces.indexed_to VALUES (5);
+INSERT INTO foldline_traces.runs OVERRIDING SYSTEM VALUE VALUES (1, '01a1eccf-7ade-7046-8b9c-34eb33d3405c', '01a1eccf-7ade-7046-8b9c-34eb33d3405c', NULL, 'RunnableSequence', 'chain', 1794974382.8140965, NULL, 1794974382.8181198, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 't-1', 'ada', NULL, 'Why is the sky blue?', 'Blue light is scattered more.', NULL, '["physics"]', NULL, NULL, NULL, '{"metadata": {"thread_id": "t-1", "user_id": "ada"}}', '{"question": "Why is the sky blue?"}', '{"output": "Blue light is scattered more."}', NULL);
+INSERT INTO foldline_traces.runs OVERRIDING SYSTEM VALUE VALUES (2, '01a1eccf-7adf-70b3-91fa-5b042827db5e', '01a1eccf-7ade-7046-8b9c-34eb33d3405c', '01a1eccf-7ade-7046-8b9c-34eb33d3405c', 'ChatPromptTemplate', 'prompt', 1794974382.8150766, NULL, 1794974382.815448, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 't-1', 'ada', NULL, 'Why is the sky blue?', 'Why is the sky blue?', NULL, '["seq:step:1", "physics"]', NULL, 'c23c7e7816f7535cf1a1086b', NULL, '{"metadata": {"thread_id": "t-1", "user_id": "ada"}}', '{"question": "Why is the sky blue?"}', '{"output": {"lc": 1, "type": "constructor", "id": ["foldline", "prompt_values", "ChatPromptValue"], "kwargs": {"messages": [{"lc": 1, "type": "constructor", "id": ["foldline", "messages", "SystemMessage"], "kwargs": {"content": "Be short.", "type": "system"}}, {"lc": 1, "type": "constructor", "id": ["foldline", "messages", "HumanMessage"], "kwargs": {"content": "Why is the sky blue?", "type": "human"}}]}}}', NULL);
+INSERT INTO foldline_traces.runs OVERRIDING SYSTEM VALUE VALUES (3, '01a1eccf-7adf-7c19-922a-18b457ed640e', '01a1eccf-7ade-7046-8b9c-34eb33d3405c', '01a1eccf-7ade-7046-8b9c-34eb33d3405c', 'GenericFakeChatModel', 'llm', 1794974382.815785, NULL, 1794974382.8179793, 'openai', 'gpt-4o-mini', 12, 6, 18, 5.399999999999999e-06, NULL, 't-1', 'ada', NULL, 'Why is the sky blue?', 'Blue light is scattered more.', '{"input_tokens": 12, "output_tokens": 6, "total_tokens": 18}', '["seq:step:2", "physics"]', NULL, '49765a5ec6c51794b5acd09d', NULL, '{"invocation_params": {"_type": "generic-fake-chat-model", "stop": null}, "options": {"stop": null}, "batch_size": 1, "metadata": {"thread_id": "t-1", "user_id": "ada", "ls_provider": "genericfakechatmodel", "ls_model_type": "chat"}}', '{"messages": [[{"lc": 1, "type": "constructor", "id": ["foldline", "messages", "SystemMessage"], "kwargs": {"content": "Be short.", "type": "system"}}, {"lc": 1, "type": "constructor", "id": ["foldline", "messages", "HumanMessage"], "kwargs": {"content": "Why is the sky blue?", "type": "human"}}]]}', '{"generations": [[{"text": "Blue light is scattered more.", "generation_info": null, "type": "ChatGeneration", "message": {"lc": 1, "type": "constructor", "id": ["foldline", "messages", "AIMessage"], "kwargs": {"content": "Blue light is scattered more.", "response_metadata": {"model_provider": "openai", "model_name": "gpt-4o-mini"}, "id": "lc_run--01a1eccf-7adf-7c19-922a-18b457ed640e-0", "usage_metadata": {"input_tokens": 12, "output_tokens": 6, "total_tokens": 18}, "type": "ai", "tool_calls": [], "invalid_tool_calls": []}}}]], "llm_output": {"model_name": "gpt-4o-mini", "model_provider": "openai", "token_usage": {"prompt_tokens": 12, "completion_tokens": 6, "total_tokens": 18}}, "run": null, "type": "LLMResult"}', NULL);
+INSERT INTO foldline_traces.runs OVERRIDING SYSTEM VALUE VALUES (4, '01a1eccf-7ae2-70f8-a0ed-ca95b6ed0cde', '01a1eccf-7ade-7046-8b9c-34eb33d3405c', '01a1eccf-7ade-7046-8b9c-34eb33d3405c', 'StrOutputParser', 'parser', 1794974382.8180811, NULL, 1794974382.8181005, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 't-1', 'ada', NULL, 'Blue light is scattered more.', 'Blue light is scattered more.', NULL, '["seq:step:3", "physics"]', NULL, NULL, NULL, '{"metadata": {"thread_id": "t-1", "user_id": "ada"}}', '{"input": {"lc": 1, "type": "constructor", "id": ["foldline", "messages", "AIMessage"], "kwargs": {"content": "Blue light is scattered more.", "response_metadata": {"model_provider": "openai", "model_name": "gpt-4o-mini"}, "id": "lc_run--01a1eccf-7adf-7c19-922a-18b457ed640e-0", "usage_metadata": {"input_tokens": 12, "output_tokens": 6, "total_tokens": 18}, "type": "ai", "tool_calls": [], "invalid_tool_calls": []}}}', '{"output": "Blue light is scattered more."}', NULL);
+INSERT INTO foldline_traces.runs OVERRIDING SYSTEM VALUE VALUES (5, '01a1eccf-7aec-79bb-bb70-28bfb1bb7e98', '01a1eccf-7aec-79bb-bb70-28bfb1bb7e98', NULL, 'fail', 'chain', 1794974382.8286314, NULL, 1794974382.8294473, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 't-1', NULL, 'ValueError', 'x', NULL, NULL, NULL, 'ValueError(''no such thing: größe'')
+Traceback (most recent call last):
+  File "/home/ada/lib/foldline/runnables/_trace.py", line 145, in call
+    output = await runnable._invoke_body(value, run)
+             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "/home/ada/lib/foldline/runnables/lambda_.py", line 162, in _invoke_body
+    result = await self._call(input, run)
+             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "/home/ada/lib/foldline/runnables/lambda_.py", line 158, in _call
+    return await run.io.call(function, input, **_functions.extras(wants, run))
+           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "/home/ada/lib/foldline/_io/blocking.py", line 73, in call
+    result = function(*args, **kwargs)
+             ^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "/home/ada/app.py", line 16, in fail
+    def fail(x): raise ValueError("no such thing: größe")
+                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+ValueError: no such thing: größe
+', NULL, NULL, '{"metadata": {"thread_id": "t-1"}}', '{"input": "x"}', NULL, NULL);
+INSERT INTO foldline_traces.runs OVERRIDING SYSTEM VALUE VALUES (6, '00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000001', NULL, 'unfinished', 'chain', 1794974382.8753486, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'half', NULL, NULL, NULL, NULL, NULL, NULL, '{}', '{"input": "half"}', NULL, NULL);
+INSERT INTO foldline_traces.scores VALUES ('01a1eccf-7b0a-7e41-bfdc-9b68cd296b6a', '01a1eccf-7aec-79bb-bb70-28bfb1bb7e98', 'helpful', 1, 'it is', 'ada', 1794974382.8589182);
+INSERT INTO foldline_traces.tags VALUES ('physics', '01a1eccf-7ade-7046-8b9c-34eb33d3405c');
+INSERT INTO foldline_traces.tags VALUES ('seq:step:1', '01a1eccf-7adf-70b3-91fa-5b042827db5e');
+INSERT INTO foldline_traces.tags VALUES ('physics', '01a1eccf-7adf-70b3-91fa-5b042827db5e');
+INSERT INTO foldline_traces.tags VALUES ('seq:step:2', '01a1eccf-7adf-7c19-922a-18b457ed640e');
+INSERT INTO foldline_traces.tags VALUES ('physics', '01a1eccf-7adf-7c19-922a-18b457ed640e');
+INSERT INTO foldline_traces.tags VALUES ('seq:step:3', '01a1eccf-7ae2-70f8-a0ed-ca95b6ed0cde');
+INSERT INTO foldline_traces.tags VALUES ('physics', '01a1eccf-7ae2-70f8-a0ed-ca95b6ed0cde');
+INSERT INTO foldline_traces.words VALUES (1, '''blue'':6,7 ''is'':3,9 ''light'':8 ''more'':11 ''runnablesequence'':1 ''scattered'':10 ''sky'':5 ''the'':4 ''why'':2');
+INSERT INTO foldline_traces.words VALUES (2, '''be'':7 ''blue'':6,13 ''chatprompttemplate'':1 ''is'':3,10 ''short'':8 ''sky'':5,12 ''the'':4,11 ''why'':2,9');
+INSERT INTO foldline_traces.words VALUES (3, '''be'':2 ''blue'':8,9 ''genericfakechatmodel'':1 ''is'':5,11 ''light'':10 ''more'':13 ''scattered'':12 ''short'':3 ''sky'':7 ''the'':6 ''why'':4');
+INSERT INTO foldline_traces.words VALUES (4, '''blue'':2,7 ''is'':4,9 ''light'':3,8 ''more'':6,11 ''scattered'':5,10 ''stroutputparser'':1');
+INSERT INTO foldline_traces.words VALUES (5, '''fail'':1 ''große'':7 ''no'':4 ''such'':5 ''thing'':6 ''valueerror'':3 ''x'':2');
+SELECT pg_catalog.setval('foldline_traces.runs_seq_seq', 6, true);
+ALTER TABLE ONLY foldline_traces.forms
+    ADD CONSTRAINT forms_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY foldline_traces.runs
+    ADD CONSTRAINT runs_id_key UNIQUE (id);
+ALTER TABLE ONLY foldline_traces.runs
+    ADD CONSTRAINT runs_pkey PRIMARY KEY (seq);
+ALTER TABLE ONLY foldline_traces.scores
+    ADD CONSTRAINT scores_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY foldline_traces.tags
+    ADD CONSTRAINT tags_pkey PRIMARY KEY (tag, run_id);
+ALTER TABLE ONLY foldline_traces.unindexed
+    ADD CONSTRAINT unindexed_pkey PRIMARY KEY (seq);
+ALTER TABLE ONLY foldline_traces.words
+    ADD CONSTRAINT words_pkey PRIMARY KEY (seq);
+CREATE INDEX calls_by_model ON foldline_traces.runs USING btree (model, start_time) INCLUDE (end_time, first_token_time, input_tokens, output_tokens, cost, error_class) WHERE (model IS NOT NULL);
+CREATE INDEX roots_by_time ON foldline_traces.runs USING btree (start_time) WHERE (parent_run_id IS NULL);
+CREATE INDEX runs_by_error ON foldline_traces.runs USING btree (start_time) WHERE (error_class IS NOT NULL);
+CREATE INDEX runs_by_session ON foldline_traces.runs USING btree (session_id, start_time) WHERE (session_id IS NOT NULL);
+CREATE INDEX runs_by_thread ON foldline_traces.runs USING btree (thread_id, start_time) WHERE (thread_id IS NOT NULL);
+CREATE INDEX runs_by_time ON foldline_traces.runs USING btree (start_time);
+CREATE INDEX runs_by_trace ON foldline_traces.runs USING btree (trace_id);
+CREATE INDEX runs_by_user ON foldline_traces.runs USING btree (user_id, start_time) WHERE (user_id IS NOT NULL);
+CREATE INDEX runs_under_way ON foldline_traces.runs USING btree (start_time) WHERE (end_time IS NULL);
+CREATE INDEX scores_by_run ON foldline_traces.scores USING btree (run_id);
+CREATE INDEX words_by_lexeme ON foldline_traces.words USING gin (lexemes);
+ALTER TABLE ONLY foldline_traces.scores
+    ADD CONSTRAINT scores_run_id_fkey FOREIGN KEY (run_id) REFERENCES foldline_traces.runs(id) ON DELETE CASCADE;

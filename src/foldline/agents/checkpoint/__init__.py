@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
-    from foldline.checkpoint.base import BaseCheckpointSaver, Entry, ThreadConflictError
+    from foldline.checkpoint.base import BaseCheckpointSaver, Entry
     from foldline.checkpoint.memory import InMemorySaver, MemorySaver
     from foldline.checkpoint.postgres import PostgresSaver
     from foldline.checkpoint.sqlite import SqliteSaver
+    from foldline.exceptions import ThreadBusyError, ThreadConflictError
 
 __all__ = [
     "BaseCheckpointSaver",
@@ -19,15 +20,17 @@ __all__ = [
     "MemorySaver",
     "PostgresSaver",
     "SqliteSaver",
+    "ThreadBusyError",
     "ThreadConflictError",
 ]
 
 __getattr__: Loader = lazy_exports(
     __name__,
     {
-        "foldline.checkpoint.base": "BaseCheckpointSaver Entry ThreadConflictError",
+        "foldline.checkpoint.base": "BaseCheckpointSaver Entry",
         "foldline.checkpoint.memory": "InMemorySaver MemorySaver",
         "foldline.checkpoint.postgres": "PostgresSaver",
         "foldline.checkpoint.sqlite": "SqliteSaver",
+        "foldline.exceptions": "ThreadBusyError ThreadConflictError",
     },
 )

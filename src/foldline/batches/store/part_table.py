@@ -14,6 +14,7 @@ __all__ = ["PartTable"]
 
 VALUES: Final = 500
 """Values in one statement; old SQLite takes 999."""
+SET_PROVIDER_ID: Final = "UPDATE foldline_job_parts SET provider_id = ? WHERE id = ?"
 OPEN_ITEMS: Final = f"SELECT id FROM foldline_job_items WHERE {OPEN} AND part = ? ORDER BY id"
 
 
@@ -44,10 +45,8 @@ class PartTable:
 
     def set_provider_id(self, part: Part, provider_id: str) -> Part:
         """Note what the provider calls a batch."""
-        statement = "UPDATE foldline_job_parts SET provider_id = ? WHERE id = ?"
-        self._job.database.write(
-            lambda connection: connection.run(statement, (provider_id, part.id))
-        )
+        values = (provider_id, part.id)
+        self._job.database.write(lambda connection: connection.run(SET_PROVIDER_ID, values))
         return part._replace(provider_id=provider_id)
 
     def open_parts(self) -> list[Part]:

@@ -1,24 +1,7 @@
-"""`PostgresStore`: values in PostgreSQL (extra `postgres`), for programs on several machines."""
+"""`PostgresStore`: values in PostgreSQL; the code is in `foldline._items`, below agents."""
 
 from __future__ import annotations
 
-from foldline._storage.postgres import PostgresServer
-from foldline.graph.store.base import IndexConfig, TTLConfig
-from foldline.graph.store.table import TableStore
+from foldline._items.postgres import PostgresStore
 
 __all__ = ["PostgresStore"]
-
-
-class PostgresStore(TableStore):
-    """Stores values in a PostgreSQL database; a `batch` is written atomically."""
-
-    def __init__(
-        self,
-        conninfo: str | PostgresServer,
-        *,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
-    ) -> None:
-        """Connect; the table is created if it does not exist."""
-        server = conninfo if isinstance(conninfo, PostgresServer) else PostgresServer(conninfo)
-        super().__init__(server, index=index, ttl=ttl)

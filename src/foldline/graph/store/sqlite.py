@@ -1,24 +1,7 @@
-"""`SqliteStore`: values in one SQLite file, shared by the processes of a machine."""
+"""`SqliteStore`: values in a SQLite file; the code is in `foldline._items`, below agents."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from foldline.graph.store.base import IndexConfig, TTLConfig
-from foldline.graph.store.table import TableStore
+from foldline._items.sqlite import SqliteStore
 
 __all__ = ["SqliteStore"]
-
-
-class SqliteStore(TableStore):
-    """Stores values in an SQLite file; a `batch` is written atomically."""
-
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
-    ) -> None:
-        """Open the file; it is created if it does not exist."""
-        super().__init__(path, index=index, ttl=ttl)

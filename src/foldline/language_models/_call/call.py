@@ -63,25 +63,15 @@ MODEL, CACHE, HOOK, TAPE = Origin.MODEL, Origin.CACHE, Origin.HOOK, Origin.TAPE
 class ChatCall:
     """One call of a chat model: its state so far, and its outcome."""
 
-    # Defaults on the class: a plain call sets few of these.
-    result: ChatResult | None = None
-    message: AIMessage | None = None
-    """The assembled message, once the call is over; the partial one if it failed."""
-    error: BaseException | None = None
+    # Defaults on the class: a plain call sets few of these. Flat, because each use of a group would be one more load.
+
     state: CallState = NEW
     view: View = EVENTS
-    attempts = 0
-    spent: UsageMetadata | None = None
-    """The usage of failed attempts."""
-    answer: CompleteAnswer | None = None
-    """The answer, if it came complete."""
-    origin: Origin = Origin.MODEL
-    undelivered: Batch = ()
-    """The last batch, while the call is concluded: what an interrupted reader has not received."""
+    origin: Origin = MODEL
     is_closing = False
     """The wish of a reader, from any thread, to close the stream: a failure is then not the model's."""
-    version: OutputVersion | None = None
-    """The form of the message; None for that of the model."""
+
+    # The plan: made by `prepare`, and not changed after it.
     author: Author
     """The methods that the model's author wrote."""
     settings: CallSettings = NO_SETTINGS
@@ -89,13 +79,30 @@ class ChatCall:
     event_policies: Sequence[Policy] = ()
     reservations: Sequence[Reservation] = ()
     received: FoldedAttempt | None = None
-    _stream_call: StreamCall | None = None
-    _cache: CallCache | None = None
+    version: OutputVersion | None = None
+    """The form of the message; None for that of the model."""
     is_quiet: bool = False
     """Whether the events have no reader, so that a complete answer need not be folded; known once it is prepared."""
     _observers: CallListeners | None = None
     """The listeners, if one of them needs single events."""
+    _stream_call: StreamCall | None = None
+    _cache: CallCache | None = None
+
+    # The tally: only the attempts change it.
+    attempts = 0
+    spent: UsageMetadata | None = None
+    """The usage of failed attempts."""
     _builder: MessageBuilder | None = None
+
+    # The outcome.
+    answer: CompleteAnswer | None = None
+    """The answer, if it came complete."""
+    result: ChatResult | None = None
+    message: AIMessage | None = None
+    """The assembled message, once the call is over; the partial one if it failed."""
+    error: BaseException | None = None
+    undelivered: Batch = ()
+    """The last batch, while the call is concluded: what an interrupted reader has not received."""
     _end_error: Exception | None = None
 
     def __init__(

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, Literal, Protocol
 from foldline._lazy import publish
 from foldline._run import Run
 from foldline._streams.answer import Batch, CompleteAnswer
+from foldline._streams.state import View
 from foldline.language_models._call.model import CallModel
 from foldline.language_models._call.request import ChatRequest
 from foldline.language_models._call.retry import RetryPolicy
@@ -64,6 +65,8 @@ class CallContext(Protocol):
     """What the policies add to the answer's `response_metadata`."""
     received: FoldedAttempt | None
     """Set if a policy of the call `reads_message`."""
+    view: View
+    """What the caller reads: the message, chunks or events."""
 
     @property
     def profile(self) -> ModelProfile: ...
@@ -164,6 +167,9 @@ class Policy:
 
     def __init__(self, call: CallContext) -> None:
         """Create the policy of one call."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
     # -- once per call
 

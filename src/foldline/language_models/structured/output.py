@@ -18,6 +18,7 @@ from foldline.exceptions import StructuredOutputError, UsageError
 from foldline.language_models._call.call_options import ToolChoice
 from foldline.language_models._call.policies.output_check import CHECKS, Verdict
 from foldline.language_models.profile import ModelProfile
+from foldline.language_models.structured.field_check import FieldCheck
 from foldline.language_models.structured.schema_walk import (
     unknown_properties,
     unpack_strings,
@@ -26,6 +27,7 @@ from foldline.language_models.structured.schema_walk import (
 from foldline.language_models.structured.tool_binding import check_flags, tool_name, tools_of
 from foldline.messages import AIMessage
 from foldline.messages._refusal import refusal_error, refusal_of
+from foldline.protocol.events import Event
 from foldline.utils._json_repair import GUESSES
 from foldline.utils._signature_schema import is_typed_dict
 from foldline.utils.function_calling import convert_to_json_schema, is_server_tool
@@ -75,7 +77,8 @@ class OutputSchema:
     """A schema of any kind: a Pydantic model, a dataclass, a TypedDict, or a JSON Schema with its references."""
 
     def __init__(self, schema: object, *, strict: bool | None = None) -> None:
-        self._strict = strict
+        self.is_strict = bool(strict)
+        """Whether every property was required: null then stands for one that was left out."""
         if isinstance(schema, Mapping) and is_server_tool(schema):
             raise UsageError(f"{dict(schema)!r:.100} is a tool of the provider, not a schema")
         self.definition: Any = schema
@@ -124,7 +127,7 @@ class OutputSchema:
 
     def read(self, value: object) -> Answer:
         """Validate a JSON value and build the object."""
-        if self._strict:  # every property was required: null stands for one that was left out
+        if self.is_strict:
             value = without_nulls(value, self.json_schema, self.json_schema)
         if self.is_model or self.is_dataclass:
             return self._validate(value)
@@ -162,7 +165,15 @@ class OutputSchema:
         )
 
 
-STRUCTURED_OPTIONS = ("method", "include_raw", "strict", "max_retries", "repair", "tools")
+STRUCTURED_OPTIONS = (
+    "method",
+    "include_raw",
+    "strict",
+    "max_retries",
+    "repair",
+    "tools",
+    "validate",
+)
 """Parameters of `with_structured_output` besides the schema."""
 SCHEMA_KEYWORDS = frozenset(
     {
@@ -230,7 +241,9 @@ class StructuredCheck:
         repair: bool,
         gives_up_quietly: bool,
         tools: frozenset[str] = frozenset(),
+        validate: Literal["fields", "end"] = "end",
     ) -> None:
+        self.validate = validate
         self.schema = schema
         self.method = method
         self.max_retries = max_retries
@@ -253,6 +266,12 @@ class StructuredCheck:
     def screen(self, call: object) -> str | None:
         """Return None: the answer is checked as a whole."""
         return None
+
+    def watch(self) -> StructuredWatch | None:
+        """Return what checks each field of an answer when it is complete; None if the finished answer alone counts."""
+        if self.validate == "end" or self.gives_up_quietly or self.schema.is_v1_model:
+            return None
+        return StructuredWatch(self)
 
     def read(self, message: AIMessage) -> Answer:
         """Return the object in an answer."""
@@ -349,6 +368,46 @@ class StructuredCheck:
         return message.finish_reason in CUT_REASONS or message.status == "incomplete"
 
 
+class StructuredWatch:
+    """Finds the object in the events of one answer, and checks its fields as they come."""
+
+    def __init__(self, check: StructuredCheck) -> None:
+        self._check = check
+        schema = check.schema
+        self._fields = FieldCheck(
+            schema.definition,
+            schema.json_schema,
+            repairs=check.repair,
+            skips_null=schema.is_strict,
+        )
+        self._index: int | None = None
+        """The block that holds the answer."""
+
+    @property
+    def value(self) -> object:
+        """The object so far."""
+        return self._fields.value
+
+    def feed(self, batch: Sequence[Event]) -> str | None:
+        """Read the events of the answer; return what is wrong with a field, if it cannot be mended."""
+        for event in batch:
+            if event["event"] == "content-block-start" and self._index is None:
+                content: Mapping[str, Any] = event["content"]
+                if self._holds_answer(content):
+                    self._index = event["index"]
+            elif event["event"] == "content-block-delta" and event["index"] == self._index:
+                delta: Mapping[str, Any] = event["delta"]
+                text = delta.get("args" if self._check.method == "tool" else "text")
+                if text and (issue := self._fields.feed(text)) is not None:
+                    return issue
+        return None
+
+    def _holds_answer(self, block: Mapping[str, Any]) -> bool:
+        if self._check.method == "tool":
+            return block.get("name") == self._check.schema.name
+        return block.get("type") == "text"
+
+
 def choose_method(
     method: str, profile: ModelProfile | None, schema: object, *, has_tools: bool
 ) -> Method:
@@ -402,6 +461,13 @@ def _can_be_strict(schema: object) -> bool:
     return next(open_parts(schema.model_json_schema()), None) is None
 
 
+def _check_values(max_retries: object, validate: object) -> None:
+    if validate not in ("fields", "end"):
+        raise UsageError(f'validate={validate!r:.80}: "fields", as they stream, or "end"')
+    if type(max_retries) is not int or max_retries < 0:
+        raise UsageError(f"max_retries={max_retries!r:.80}: a number from 0")
+
+
 def structured_options(
     schema: object,
     profile: ModelProfile | None,
@@ -412,6 +478,7 @@ def structured_options(
     max_retries: int = 0,
     repair: bool = True,
     tools: Sequence[Any] | None = None,
+    validate: Literal["fields", "end"] = "fields",
     prefers_strict: bool = False,
 ) -> tuple[dict[str, Any], StructuredCheck]:
     """Return the call options that request the schema, and the check that reads answers by it."""
@@ -428,8 +495,7 @@ def structured_options(
         raise UsageError(
             "with tools the answer may be a tool call: pass include_raw=True to see both"
         )
-    if type(max_retries) is not int or max_retries < 0:
-        raise UsageError(f"max_retries={max_retries!r:.80}: a number from 0")
+    _check_values(max_retries, validate)
     tool_descriptions = tools_of(tools or (), strict=strict)
     chosen = choose_method(method, profile, schema, has_tools=bool(tool_descriptions))
     if strict is None and prefers_strict and chosen == "json_schema" and _can_be_strict(schema):
@@ -443,6 +509,7 @@ def structured_options(
         repair=repair,
         gives_up_quietly=include_raw,
         tools=names,
+        validate=validate,
     )
     traced = {"kwargs": {"method": method, "strict": strict}, "schema": schema}
     options: dict[str, Any] = {CHECKS: [check], "ls_structured_output_format": traced}

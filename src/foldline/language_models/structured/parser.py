@@ -1,7 +1,8 @@
 """The last step of structured output: answers become objects, and partial objects while they stream.
 
 Slices are read by an incremental parser, so the work is linear in the answer. Each item that is yielded replaces the
-one before; the last item is the validated object.
+one before; the last item is the validated object, all others are `Partial`. Fields are checked inside the call, as soon
+as they are complete (`field_check`): what is wrong does not come here.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import warnings
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import (
+    TYPE_CHECKING,
     Any,
     ClassVar,
     Generic,
@@ -33,9 +35,24 @@ from foldline.runnables.base import Runnable
 from foldline.runnables.utils import AddableDict
 from foldline.utils.json import PartialJson
 
-__all__ = ["RawAndParsed", "Schema", "StructuredParser", "partial_model"]
+__all__ = ["Partial", "RawAndParsed", "Schema", "StructuredParser", "partial_model"]
 
 Schema = TypeVar("Schema")
+
+
+class Partial(Generic[Schema]):
+    """An object of a schema while its answer streams: a field that has not begun is None, a text may still grow.
+
+    It is an instance of the schema's class too, but none of its validators has run. The last item of a stream is
+    complete, and no `Partial`.
+    """
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({vars(self)!r:.200})"
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # noqa: ANN401  the field's type, or None
 
 
 class RawAndParsed(TypedDict, Generic[Schema]):
@@ -204,7 +221,8 @@ def _partial(schema: Any, visited: dict[type, Any]) -> Any:  # noqa: ANN401  a m
         partial_field.default = partial_field.default_factory = None
         partial_field.metadata = []
         fields[name] = (partial_field.annotation, partial_field)
-    return create_model(schema.__name__, __base__=schema, __module__=schema.__module__, **fields)
+    bases = (schema, Partial)
+    return create_model(schema.__name__, __base__=bases, __module__=schema.__module__, **fields)
 
 
 def _partial_dataclass(schema: Any, visited: dict[type, Any]) -> type[BaseModel]:  # noqa: ANN401  a dataclass, which has no base class
@@ -217,7 +235,7 @@ def _partial_dataclass(schema: Any, visited: dict[type, Any]) -> type[BaseModel]
     with warnings.catch_warnings():  # a field may have the name of a method of BaseModel
         warnings.simplefilter("ignore", UserWarning)
         shape = create_model(schema.__name__, __base__=_DataclassModel, **fields)
-    shape.foldline_dataclass = schema
+    shape.foldline_dataclass = type(schema.__name__, (schema, Partial), {"__slots__": ()})
     return shape
 
 

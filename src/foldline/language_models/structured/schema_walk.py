@@ -8,12 +8,18 @@ from typing import Any
 from foldline.utils.json import JsonError, repair_json
 from foldline.utils.json_schema import resolve_ref, validate
 
-__all__ = ["unknown_properties", "unpack_strings", "without_nulls"]
+__all__ = [
+    "branches_of",
+    "definitions_of",
+    "unknown_properties",
+    "unpack_strings",
+    "without_nulls",
+]
 
 
 def unknown_properties(value: object, schema: object, root: object, path: str) -> Iterator[str]:
     """Yield the paths of properties that a schema does not have, and that reading by it drops."""
-    branches = _branches(schema, root)
+    branches = branches_of(schema, root)
     if isinstance(value, list):
         for index, item in enumerate(value):
             item_schemas = [
@@ -41,7 +47,7 @@ def unknown_properties(value: object, schema: object, root: object, path: str) -
 
 def without_nulls(value: object, schema: object, root: object) -> object:
     """Drop nulls that the schema does not allow: they stand for missing properties."""
-    branches = _branches(schema, root)
+    branches = branches_of(schema, root)
     if isinstance(value, list):
         item_schema = {
             "anyOf": [
@@ -63,7 +69,7 @@ def without_nulls(value: object, schema: object, root: object) -> object:
             item is None
             and property_schemas
             and not is_required
-            and validate(None, {"anyOf": property_schemas, **_definitions(root)})
+            and validate(None, {"anyOf": property_schemas, **definitions_of(root)})
         ):
             continue
         present[name] = without_nulls(item, {"anyOf": property_schemas}, root)
@@ -72,7 +78,7 @@ def without_nulls(value: object, schema: object, root: object) -> object:
 
 def unpack_strings(value: object, schema: object, root: object, path: str) -> tuple[Any, list[str]]:
     """Parse JSON in strings where the schema has an object or a list; return where."""
-    branches = _branches(schema, root)
+    branches = branches_of(schema, root)
     if isinstance(value, str):
         kinds = {branch.get("type") for branch in branches}
         if (
@@ -117,17 +123,19 @@ def unpack_strings(value: object, schema: object, root: object, path: str) -> tu
     return unpacked, repairs
 
 
-def _definitions(root: Any) -> dict[str, Any]:  # noqa: ANN401  JSON Schema: a dict, or true and false
+def definitions_of(root: Any) -> dict[str, Any]:  # noqa: ANN401  JSON Schema: a dict, or true and false
+    """Return the definitions that references in a part of a schema may name."""
     return {key: root[key] for key in ("$defs", "definitions") if key in root}
 
 
-def _branches(schema: object, root: object, depth: int = 0) -> list[dict[str, Any]]:
+def branches_of(schema: object, root: object, depth: int = 0) -> list[dict[str, Any]]:
+    """Return a schema and its alternatives, without references."""
     if not isinstance(schema, dict) or depth > 20:
         return []
     if "$ref" in schema:
-        return _branches(resolve_ref(schema["$ref"], root), root, depth + 1)
+        return branches_of(resolve_ref(schema["$ref"], root), root, depth + 1)
     branches = [schema]
     for key in ("anyOf", "oneOf", "allOf"):
         for part in schema.get(key, ()):
-            branches += _branches(part, root, depth + 1)
+            branches += branches_of(part, root, depth + 1)
     return branches

@@ -137,6 +137,10 @@ class ToolCheck:
             )
         return Verdict(issues + self._missing_calls(message))
 
+    def watch(self) -> None:
+        """Return None: calls are screened when they are finished."""
+        return
+
     def screen(self, call: Mapping[str, Any]) -> str | None:
         """Return what is wrong with one call, if it is to be marked invalid."""
         return self._issue_of(call) if self.mode == "invalid" else None

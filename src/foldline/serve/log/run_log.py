@@ -33,6 +33,11 @@ ADD_RUN: Final = (
     f"INSERT INTO serve_runs ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT DO NOTHING"
 )
+IS_OLD: Final = "WHERE created < ? AND status <> 'running'"
+IN_THREAD: Final = "WHERE owner = ? AND thread = ?"
+IS_THREAD: Final = "WHERE owner = ? AND id = ?"
+REQUEST_STOP: Final = "UPDATE serve_runs SET stop_asked = 1 WHERE id = ?"
+LEAVE: Final = "DELETE FROM serve_workers WHERE id = ?"
 GROW_RUN: Final = "UPDATE serve_runs SET last_seq = ? WHERE id = ?"
 END_RUN: Final = (
     "UPDATE serve_runs SET status = ?, finished = ?, last_seq = ?, result = ? WHERE id = ?"
@@ -141,11 +146,11 @@ class RunLog:
         """Delete runs that ended before a time; return how many."""
 
         def work(connection: Connection) -> int:
-            old = "SELECT id FROM serve_runs WHERE created < ? AND status <> 'running'"
-            connection.run(f"DELETE FROM serve_events WHERE run IN ({old})", (older_than,))
-            return connection.run(
-                "DELETE FROM serve_runs WHERE created < ? AND status <> 'running'", (older_than,)
+            connection.run(
+                f"DELETE FROM serve_events WHERE run IN (SELECT id FROM serve_runs {IS_OLD})",
+                (older_than,),
             )
+            return connection.run(f"DELETE FROM serve_runs {IS_OLD}", (older_than,))
 
         return self.database.write(work)
 
@@ -166,8 +171,7 @@ class RunLog:
 
     def request_stop(self, id: str) -> None:
         """Ask the worker of a run to end it."""
-        statement = "UPDATE serve_runs SET stop_asked = 1 WHERE id = ?"
-        self.database.write(lambda connection: connection.run(statement, (id,)))
+        self.database.write(lambda connection: connection.run(REQUEST_STOP, (id,)))
 
     def mark_interrupted(self) -> int:
         """Mark the runs of dead workers as interrupted; return how many."""
@@ -182,8 +186,7 @@ class RunLog:
 
     def leave(self) -> None:
         """Remove this worker's heartbeat."""
-        statement = "DELETE FROM serve_workers WHERE id = ?"
-        self.database.write(lambda connection: connection.run(statement, (self.worker,)))
+        self.database.write(lambda connection: connection.run(LEAVE, (self.worker,)))
 
     def _interrupt(self, info: RunRecord) -> None:
         values = (time.time(), info.id)
@@ -240,12 +243,11 @@ class RunLog:
         """Set the app or the metadata of a thread."""
 
         def work(connection: Connection) -> None:
-            where = " WHERE owner = ? AND id = ?"
             if app is not None:
-                connection.run(f"UPDATE serve_threads SET app = ?{where}", (app, owner, id))
+                connection.run(f"UPDATE serve_threads SET app = ? {IS_THREAD}", (app, owner, id))
             if metadata is not None:
                 values = (_dump(metadata), owner, id)
-                connection.run(f"UPDATE serve_threads SET metadata = ?{where}", values)
+                connection.run(f"UPDATE serve_threads SET metadata = ? {IS_THREAD}", values)
 
         self.database.write(work)
 
@@ -253,10 +255,12 @@ class RunLog:
         """Delete a thread and its runs."""
 
         def work(connection: Connection) -> None:
-            runs = "SELECT id FROM serve_runs WHERE owner = ? AND thread = ?"
-            connection.run(f"DELETE FROM serve_events WHERE run IN ({runs})", (owner, id))
-            connection.run("DELETE FROM serve_runs WHERE owner = ? AND thread = ?", (owner, id))
-            connection.run("DELETE FROM serve_threads WHERE owner = ? AND id = ?", (owner, id))
+            connection.run(
+                f"DELETE FROM serve_events WHERE run IN (SELECT id FROM serve_runs {IN_THREAD})",
+                (owner, id),
+            )
+            connection.run(f"DELETE FROM serve_runs {IN_THREAD}", (owner, id))
+            connection.run(f"DELETE FROM serve_threads {IS_THREAD}", (owner, id))
 
         self.database.write(work)
 

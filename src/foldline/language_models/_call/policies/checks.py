@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, cast
 
 from foldline._streams.answer import Batch, CompleteAnswer
+from foldline._streams.state import MESSAGE
 from foldline.exceptions import ModelRefusalError, StructuredOutputError
 from foldline.language_models._call.policies.output_check import (
     OutputCheck,
@@ -25,11 +27,13 @@ from foldline.language_models._call.policy import (
 from foldline.language_models._call.request import ChatRequest
 from foldline.messages import AIMessage, BaseMessage
 from foldline.messages._refusal import refusal_error, refusal_of
+from foldline.messages.usage import UsageMetadata
 from foldline.protocol.events import Event
 
 __all__ = ["ChecksPolicy", "ToolCallScreening"]
 
 
+CHARACTERS_PER_TOKEN = 4
 FINAL_REASONS = frozenset({"refusal", "content_filter"})
 """Finish reasons of answers that a retry would not change."""
 
@@ -83,7 +87,7 @@ class ToolCallScreening(Policy):
 class ChecksPolicy(Policy):
     """Checks the finished message; a rejected one ends the attempt with a `StructuredOutputError`."""
 
-    __slots__ = ("_call", "_checks", "_failures", "_received", "_rejected")
+    __slots__ = ("_call", "_checks", "_failures", "_received", "_rejected", "_request", "_watches")
     watches_events = True
     reads_message = True
 
@@ -100,12 +104,49 @@ class ChecksPolicy(Policy):
         self._received = cast("FoldedAttempt", call.received)
         self._failures = 0
         self._rejected: AIMessage | None = None
+        self._request: ChatRequest | None = None
+        self.begin()
+
+    async def before(self, request: ChatRequest) -> ChatRequest:
+        """Keep the request: what it costs must be known if its answer is left."""
+        self._request = request
+        return request
+
+    def begin(self) -> None:
+        """Watch a new answer, unless the caller waits for the end of it: leaving it would only lose its usage."""
+        is_read = self._call.view is not MESSAGE
+        watches = [(check, check.watch()) for check in self._checks] if is_read else []
+        self._watches = [(check, watch) for check, watch in watches if watch is not None]
 
     async def on_events(self, batch: Batch) -> Batch:
-        """Check the message at its finish."""
+        """Check the message at its finish, and as soon as it can no longer be used."""
         if ends_message(batch):
             self._judge(self._received.message)
+            return batch
+        for check, watch in self._watches:
+            if (issue := watch.feed(batch)) is not None:
+                message = self._received.partial
+                message.usage_metadata = self._usage_so_far(message)
+                self._reject(check, message, Verdict([issue]), watch.value)
         return batch
+
+    def _usage_so_far(self, message: AIMessage) -> UsageMetadata:
+        """Return the usage of an answer that is left before its provider tells it: known counts, else an estimate."""
+        known: Mapping[str, Any] = message.usage_metadata or {}
+        messages = self._request.messages if self._request is not None else ()
+        tools = self._request.tools if self._request is not None else None
+        counted = known.get("input_tokens") or self._call.model.count_tokens(messages, tools).n
+        written = sum(len(str(block)) for block in message.content_blocks)
+        output = max(known.get("output_tokens") or 0, math.ceil(written / CHARACTERS_PER_TOKEN))
+        return cast(
+            "UsageMetadata",
+            {
+                **known,
+                "input_tokens": counted,
+                "output_tokens": output,
+                "total_tokens": counted + output,
+            },
+        )
 
     def _judge(self, message: AIMessage) -> None:
         metadata, repairs = self._call.response_metadata, list[str]()
@@ -119,7 +160,9 @@ class ChecksPolicy(Policy):
         if repairs:
             metadata["repairs"] = repairs
 
-    def _reject(self, check: OutputCheck, message: AIMessage, verdict: Verdict) -> dict[str, Any]:
+    def _reject(
+        self, check: OutputCheck, message: AIMessage, verdict: Verdict, value: object = None
+    ) -> dict[str, Any]:
         """Raise the error that causes a retry; return the issues as metadata if the last answer is returned anyway."""
         self._failures += 1
         self._rejected = message
@@ -130,7 +173,7 @@ class ChecksPolicy(Policy):
             return {"issues": verdict.issues}
         error = refusal_error(message) or self._error(message, verdict, is_last=is_last)
         error.raw, error.issues, error.usage = message, verdict.issues, message.usage_metadata
-        error.partial, error.llm_output = message, str(message.text)
+        error.partial, error.llm_output, error.value = message, str(message.text), value
         raise error
 
     def _error(

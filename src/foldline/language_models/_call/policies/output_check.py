@@ -6,12 +6,14 @@ sentences, `max_retries` times. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from foldline.protocol.events import Event
 
-__all__ = ["CHECKS", "OutputCheck", "Verdict", "repair_messages"]
+__all__ = ["CHECKS", "AnswerWatch", "OutputCheck", "Verdict", "repair_messages"]
 
 CHECKS = "checks"
 """The call option under which checks are bound; it never reaches a provider."""
@@ -43,6 +45,19 @@ class OutputCheck(Protocol):
 
     def key(self) -> object:
         """Return what identifies this check, as JSON: part of the cache key."""
+
+    def watch(self) -> AnswerWatch | None:
+        """Return what reads one answer while it streams; None if only the finished answer is checked."""
+
+
+class AnswerWatch(Protocol):
+    """Reads one answer while it streams, and finds out early that it cannot be used."""
+
+    value: object
+    """The object so far."""
+
+    def feed(self, batch: Sequence[Event]) -> str | None:
+        """Read more of the answer; return what is wrong with it, if nothing that follows can mend it."""
 
 
 def repair_messages(

@@ -10,12 +10,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final, Self
 
+from foldline._items.base import IndexConfig, TTLConfig
+from foldline._items.engine import FIELDS, Row, RowStore
 from foldline._storage.database import Connection
 from foldline._storage.open_database import open_database
 from foldline._storage.postgres import PostgresServer
 from foldline._storage.schema import Schema, Upgrade
-from foldline.graph.store.base import IndexConfig, TTLConfig
-from foldline.graph.store.engine import FIELDS, Row, RowStore
 
 __all__ = ["TableStore"]
 
@@ -47,6 +47,7 @@ WRITE: Final = (
     "ttl = excluded.ttl"
 )
 DELETE: Final = "DELETE FROM foldline_items WHERE namespace = ? AND key = ?"
+DELETE_EXPIRED: Final = "DELETE FROM foldline_items WHERE until <= ?"
 RENEW: Final = "UPDATE foldline_items SET until = ? WHERE namespace = ? AND key = ? AND until = ?"
 UNDER: Final = f"SELECT {FIELDS} FROM foldline_items WHERE namespace >= ? AND namespace < ?"
 NAMESPACES: Final = "SELECT DISTINCT namespace FROM foldline_items WHERE until IS NULL OR until > ?"
@@ -66,6 +67,7 @@ class TableStore(RowStore):
         """Open the place; the table is created if it does not exist."""
         super().__init__(index, ttl)
         self._database = open_database(place, SCHEMA)
+        self._place = self._database.where
 
     @classmethod
     @contextmanager
@@ -105,8 +107,7 @@ class TableStore(RowStore):
         self._database.write(lambda connection: connection.each(RENEW, rows))
 
     def _sweep(self, now: str) -> int:
-        statement = "DELETE FROM foldline_items WHERE until <= ?"
-        return self._database.write(lambda connection: connection.run(statement, (now,)))
+        return self._database.write(lambda connection: connection.run(DELETE_EXPIRED, (now,)))
 
     def _under(self, prefix: str) -> Iterable[Row]:
         rows = self._database.rows(UNDER, (prefix, prefix + LAST_CHARACTER))

@@ -1,0 +1,203 @@
+"""Writers of a store's threads: which run may write to a thread.
+
+A run claims its thread and gets an `epoch`, which every claim raises; a write with an older epoch is refused. So a run
+that was taken for dead cannot write after another one took its thread over. Nothing is locked between transactions:
+while this process owns threads, a timer renews its row among the workers, and others believe that it is alive.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from contextlib import suppress
+from functools import partial
+from secrets import randbelow
+from typing import Final
+
+from foldline._io.deadline import seconds_left
+from foldline._io.locks import mutex
+from foldline._io.timer import TIMER, wait
+from foldline._storage.database import Connection, Database
+from foldline._storage.schema import LockNumber
+from foldline._storage.workers import Workers, WorkerTimes, this_worker, uptime
+from foldline.exceptions import StoreError, ThreadBusyError, ThreadConflictError
+
+__all__ = ["Writers", "conflict"]
+
+OWNER: Final = "SELECT epoch, owner, worker FROM foldline_writers WHERE thread = ?"
+CLAIM: Final = (
+    "INSERT INTO foldline_writers (thread, epoch, owner, worker) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (thread) DO UPDATE SET epoch = excluded.epoch, owner = excluded.owner, worker = excluded.worker"
+)
+RELEASE: Final = (
+    "UPDATE foldline_writers SET owner = NULL, worker = NULL WHERE thread = ? AND epoch = ?"
+)
+FIRST_EPOCHS: Final = 2**40
+"""A thread's first epoch is any number below: one that was deleted and made again has not the epochs it had."""
+
+
+class Writers:
+    """The threads that this process owns in one store."""
+
+    def __init__(self, database: Database, times: WorkerTimes | None = None) -> None:
+        """Use a database that has the tables of `workers.SCHEMA`."""
+        self._database = database
+        self._workers = Workers(times)
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._lock = mutex()
+        self._claims: dict[str, int] = {}
+        """The epochs of the threads that this process owns through this object."""
+        self._renewed = float("-inf")
+        """When the row of this process was last written."""
+        self._is_swept = False
+        self._timer_key = object()
+
+    def _start_in_child(self) -> None:
+        """Start over in a forked child: the threads are its parent's, and so is the row."""
+        if self._pid != os.getpid():
+            self._start()
+
+    # -- of runs
+
+    def claim(self, thread: str, owner: str) -> int:
+        """Make a run the owner of a thread; return its epoch. Raise `ThreadBusyError` while another owner is alive."""
+        self._start_in_child()
+        while True:
+            began = uptime()
+            result = self._database.write(partial(self._try_claim, thread, owner))
+            if isinstance(result, int):
+                self._add(thread, result, began)
+                return result
+            left = seconds_left()
+            if not result.retry_after or (left is not None and left <= result.retry_after):
+                raise result
+            wait(result.retry_after)
+
+    def check(self, thread: str, epoch: int) -> None:
+        """Raise `ThreadConflictError` where a run must not go on, for the next effect could be another one's too."""
+        self._start_in_child()
+        is_recent = uptime() - self._renewed <= self._workers.times.stop_after
+        if is_recent and self._claims.get(thread) == epoch:
+            return
+        began = uptime()
+        try:
+            is_owner = self._database.write(partial(self._renew_claim, thread, epoch))
+        except StoreError as error:
+            raise ThreadConflictError(
+                f"{self._database.where}: this process could not renew its ownership of thread {thread!r:.200} for "
+                f"{self._workers.times.stop_after:g} s, and another one may take it over ({error}). The run stops "
+                "before its next effect; start it again when the store can be reached"
+            ) from error
+        if not is_owner:
+            self._remove(thread, epoch)
+            raise conflict(self._database.where, thread)
+        self._renewed = began
+
+    def release(self, thread: str, epoch: int) -> None:
+        """Give a thread back; nothing happens where another run has taken it over."""
+        self._start_in_child()
+        self._database.write(lambda connection: connection.run(RELEASE, (thread, epoch)))
+        self._remove(thread, epoch)
+
+    def close(self) -> None:
+        """Give all threads back and renew the row no more; a store that cannot be reached is left alone."""
+        self._start_in_child()
+        with self._lock:
+            claims = list(self._claims.items())
+            self._claims.clear()
+        TIMER.remove(self._timer_key)
+        if self._renewed == float("-inf"):
+            return
+        self._renewed = float("-inf")
+
+        def work(connection: Connection) -> None:
+            for claim in claims:
+                connection.run(RELEASE, claim)
+            self._workers.leave(connection)
+
+        with suppress(StoreError):
+            self._database.write(work)
+
+    # -- in the transaction of a write
+
+    def check_epoch(self, connection: Connection, thread: str, epoch: int) -> None:
+        """Raise `ThreadConflictError` where another run has claimed the thread since, or it was deleted."""
+        row = connection.row(OWNER, (thread,))
+        if row is None or row[0] != epoch:
+            raise conflict(self._database.where, thread)
+
+    def delete(self, connection: Connection, thread: str) -> None:
+        """Delete what is known of a thread; its owner may not write any more."""
+        connection.run("DELETE FROM foldline_writers WHERE thread = ?", (thread,))
+
+    def _try_claim(self, thread: str, owner: str, connection: Connection) -> int | ThreadBusyError:
+        connection.lock(LockNumber.THREAD, thread)
+        row = connection.row(OWNER, (thread,))
+        epoch, other, worker = row or (randbelow(FIRST_EPOCHS), None, None)
+        if other not in (None, owner):
+            judgement = self._workers.judge(connection, worker)
+            if judgement.is_alive is not False:
+                return ThreadBusyError(
+                    f"{self._database.where}: thread {thread!r:.200} belongs to run {other!r:.200} of "
+                    f"{judgement.text}: nothing was written. Wait until that run ends, or end it, and try again",
+                    thread,
+                    other,
+                    retry_after=judgement.wait or None,
+                )
+        self._workers.renew(connection)
+        connection.run(CLAIM, (thread, epoch + 1, owner, this_worker().id))
+        return int(epoch) + 1
+
+    def _renew_claim(self, thread: str, epoch: int, connection: Connection) -> bool:
+        connection.lock(LockNumber.THREAD, thread)
+        row = connection.row(OWNER, (thread,))
+        if row is None or row[0] != epoch or row[2] != this_worker().id:
+            return False
+        self._workers.renew(connection)
+        return True
+
+    # -- the timer
+
+    def _add(self, thread: str, epoch: int, began: float) -> None:
+        with self._lock:
+            is_first = not self._claims
+            self._claims[thread] = epoch
+            self._renewed = max(self._renewed, began)
+            if is_first:
+                key, this = self._timer_key, weakref.ref(self)
+                TIMER.add(key, self._workers.times.beat, lambda: _beat(key, this))
+
+    def _remove(self, thread: str, epoch: int) -> None:
+        with self._lock:
+            if self._claims.get(thread) == epoch:
+                del self._claims[thread]
+            if not self._claims:
+                TIMER.remove(self._timer_key)
+
+    def _renew(self) -> None:
+        began = uptime()
+        with suppress(StoreError):  # `check` notices when it lasts
+            self._database.write(self._workers.renew)
+            self._renewed = max(self._renewed, began)
+            if not self._is_swept:
+                self._is_swept = True
+                self._database.write(self._workers.sweep)
+
+
+def _beat(key: object, writers: weakref.ref[Writers]) -> None:
+    this = writers()
+    if this is None:
+        TIMER.remove(key)
+    else:
+        this._renew()
+
+
+def conflict(where: str, thread: str) -> ThreadConflictError:
+    """Return the error of a run that owns its thread no more."""
+    return ThreadConflictError(
+        f"{where}: this run does not own thread {thread!r:.200} any more: another run has taken it over, or the thread "
+        "was deleted; nothing was written. Read the state of the thread again before you go on"
+    )
