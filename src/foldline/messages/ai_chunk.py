@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -48,6 +48,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
     if TYPE_CHECKING:
         _sum: SumState | None
 
+    _has_own_metadata: ClassVar[bool] = False
     type: Literal["AIMessageChunk"] = "AIMessageChunk"  # type: ignore[assignment]
     tool_call_chunks: list[ToolCallChunk] = Field(default_factory=list)
     """Slices of tool calls, arguments as JSON text."""
@@ -213,10 +214,6 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             for block in blocks
         ]
 
-    @property
-    def _is_complete_message(self) -> bool:
-        return False
-
     def _calls_of_blocks(self) -> list[Any]:
         """Return slices until the last chunk: a call with incomplete arguments is not a call yet."""
         if self.chunk_position == "last" or not self.tool_call_chunks:
@@ -310,6 +307,12 @@ def _is_simple_slice(call_slice: dict[str, Any]) -> bool:
 
 PLAIN_TEXT = (str, type(None))
 PLAIN_INDEX = (int, type(None))
+
+
+def is_text_slice(chunk: AIMessageChunk) -> bool:
+    """Return whether a chunk is a slice of text and nothing else, without building its other fields."""
+    fields = real_fields(chunk)
+    return len(fields) == 2 and type(fields.get("content")) is str and chunk._sum_state() is None
 
 
 def slice_chunk(args: str, index: int, id: str | None) -> AIMessageChunk:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -46,6 +46,8 @@ class AIMessage(BaseMessage):
     ```
     """
 
+    _has_own_metadata: ClassVar[bool] = True
+    """Whether the metadata is about this content only: that of a chunk is about the chunks before it, too."""
     tool_calls: list[ToolCall] = Field(default_factory=list)
     """Calls of tools that the program should run."""
     invalid_tool_calls: list[InvalidToolCall] = Field(default_factory=list)
@@ -125,20 +127,16 @@ class AIMessage(BaseMessage):
             return CUSTOM_TRANSLATORS[provider][f"translate_content{'_chunk' if is_chunk else ''}"](
                 self
             )
+        metadata = self.response_metadata
         blocks = standard_blocks(
             self.content,
             provider,
-            metadata=self.response_metadata,
+            metadata=metadata,
             additional_kwargs=self.additional_kwargs,
             calls=cast("list[dict[str, Any]]", self._calls_of_blocks()),
             message_id=self.id,
         )
-        return with_refusal(self, blocks) if self._is_complete_message else blocks
-
-    @property
-    def _is_complete_message(self) -> bool:
-        """Whether the metadata belongs to this content: that of a chunk is about the chunks before it, too."""
-        return True
+        return with_refusal(metadata, blocks) if self._has_own_metadata else blocks
 
     def _calls_of_blocks(self) -> list[Any]:
         """Return the calls for `content_blocks`."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from foldline.messages import BaseMessage
+from foldline.messages import AIMessageChunk, BaseMessage
 from foldline.messages._refusal import has_refusal, raise_if_refused
+from foldline.messages.ai_chunk import is_text_slice
 from foldline.outputs import ChatGeneration, Generation
 
 __all__ = ["RefusalReader", "check_refusal"]
@@ -28,6 +29,8 @@ class RefusalReader:
 
     def feed(self, piece: str | BaseMessage) -> None:
         """Add a piece of an answer."""
+        if type(piece) is AIMessageChunk and is_text_slice(piece):
+            return  # as most are
         if isinstance(piece, BaseMessage) and has_refusal(piece):
             self._total = piece if self._total is None else self._total + piece
 

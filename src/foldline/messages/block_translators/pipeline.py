@@ -122,9 +122,9 @@ def standard_blocks(
     return cast("list[ContentBlock]", blocks)
 
 
-def with_refusal(message: MessageLike, blocks: list[ContentBlock]) -> list[ContentBlock]:
+def with_refusal(metadata: Mapping[str, Any], blocks: list[ContentBlock]) -> list[ContentBlock]:
     """Return the blocks of a complete message, with the refusal that only its metadata reports, if it does."""
-    refusal = refusal_of_metadata(message.response_metadata, has_content=bool(blocks))
+    refusal = refusal_of_metadata(metadata, has_content=bool(blocks))
     if refusal is None or any(block.get("type") == "refusal" for block in blocks):
         return blocks
     return [*blocks, cast("ContentBlock", refusal)]

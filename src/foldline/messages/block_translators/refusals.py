@@ -36,7 +36,7 @@ def refusal_of_metadata(metadata: Mapping[str, Any], *, has_content: bool) -> Bl
             return _refusal(metadata, "block_reason", blocked)
     for key in REASON_KEYS:
         reason = metadata.get(key)
-        if not isinstance(reason, str):
+        if reason is None or not isinstance(reason, str):
             continue
         if reason in REFUSAL_REASONS or (reason in FILTER_REASONS and not has_content):
             return _refusal(metadata, key, reason)
