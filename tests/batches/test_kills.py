@@ -124,17 +124,18 @@ def test_sqlites_own_full_disk_is_read_as_one(store):
     pages = job._store._database._database.rows("PRAGMA page_count")[0][0]
     limit = f"PRAGMA max_page_count = {pages + 40}"
     database = job._store._database._database
-    open_database = database._open
+    pool, open_connection = database._pool, database._pool._open
 
     def open_small():
-        connection = open_database()
+        connection = open_connection()
         connection.execute(limit)
         return connection
 
     database.close()
-    database._pool._open = open_small
+    pool._open = open_small
     with pytest.raises(StoreError, match="the disk is full: free some space"):
         job.run()
+    pool._open = open_connection  # other objects of the same file share it
     job.close()
     report = chain().batch_job((f"x{n}" * 200 for n in range(2000)), store=store).run()
     assert (report.done, report.failed) == (2000, 0)
