@@ -17,7 +17,7 @@ from foldline.tracers._environment import file_tracer
 from foldline.tracers._open import open_tracer
 from foldline.tracers.database_tracer import DatabaseTracer, TracerOptions
 from foldline.tracers.store import TraceStore
-from foldline.utils.data_places import sessions_file, traces_place
+from foldline.utils.data_places import is_url, sessions_file, traces_place
 from foldline.utils.options import check_options
 
 __all__ = ["disable", "enable", "flush", "forget", "is_enabled", "prune"]
@@ -109,6 +109,9 @@ def forget(
         raise UsageError("forget() takes one of `trace`, `thread` and `user`")
     flush()
     store = TraceStore(traces_place(traces))
+    histories = None if histories is None else list(histories)
+    checkpoints, run_logs = list(checkpoints), list(run_logs)
+    _check_files([traces or "", *(histories or ()), *checkpoints, *run_logs])
     counts = {"traces": 0, "histories": 0, "checkpoints": 0, "run_logs": 0}
     names = {name for name in (thread, user) if name is not None}
     served_runs, checkpoint_threads = set[str](), set[str]()
@@ -119,13 +122,25 @@ def forget(
         checkpoint_threads = related_names.checkpoints if trace is None else set()
         counts["traces"] = store.delete(trace=trace, thread=thread, user=user)
         store.close()
-    for place in [sessions_file()] if histories is None else histories:
+    own_file = sessions_file()
+    if histories is None:
+        histories = [own_file] if own_file.exists() else []
+    for place in histories:
         counts["histories"] += stores.delete_messages(place, names)
     for place in checkpoints:
         counts["checkpoints"] += stores.delete_checkpoints(place, names | checkpoint_threads)
     for place in run_logs:
         counts["run_logs"] += stores.delete_served_runs(place, served_runs, names)
     return counts
+
+
+def _check_files(places: Iterable[str | Path]) -> None:
+    """Raise before anything is deleted where a file was named that is not there: a typo would leave its data."""
+    for place in places:
+        if place and not is_url(place) and not Path(place).exists():
+            raise StoreError(
+                f"{place}: there is no such file; nothing was deleted anywhere: check the path, or leave it out"
+            )
 
 
 @check_options(at_least={"max_age": 0, "max_bytes": 0})

@@ -13,16 +13,20 @@ from typing import Any
 import psycopg
 import pytest
 
+from foldline import tracing
 from foldline._storage import forget
+from foldline._storage.workers import SCHEMA as WORKER_SCHEMA
 from foldline.agents import create_agent
 from foldline.batches import BatchJob
 from foldline.caches import SQLiteCache
 from foldline.chat_history import PostgresChatMessageHistory, SQLiteChatMessageHistory
+from foldline.chat_history._table import SCHEMA as HISTORY_SCHEMA
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.checkpoint.postgres import PostgresSaver
 from foldline.checkpoint.sqlite import SqliteSaver
+from foldline.checkpoint.stored import SCHEMA as CHECKPOINT_SCHEMA
 from foldline.embeddings import DeterministicFakeEmbedding
-from foldline.exceptions import UsageError
+from foldline.exceptions import StoreError, UsageError
 from foldline.graph.cache import SqliteCache
 from foldline.graph.store.postgres import PostgresStore
 from foldline.graph.store.sqlite import SqliteStore
@@ -33,6 +37,7 @@ from foldline.outputs import Generation
 from foldline.rate_limiters import SQLiteRateLimiter
 from foldline.runnables import RunnableLambda
 from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.schema import SCHEMA as SERVE_SCHEMA
 from foldline.stores import SQLiteStore
 from foldline.studio.datasets import DatasetRoutes
 from foldline.studio.settings import StudioSettings
@@ -275,5 +280,37 @@ def test_forget_says_so_where_our_table_is_called_otherwise(tmp_path: Path):
         connection.execute("UPDATE foldline_schema SET version = 9")
         connection.commit()
 
-    with pytest.raises(forget.StoreError, match="no such table: foldline_messages"):
+    with pytest.raises(forget.StoreError, match="version 9 of .history., this one knows version 2"):
         forget.delete_messages(path, ["ada"])
+
+
+def test_forget_knows_the_versions_of_the_schemas():
+    schemas = [HISTORY_SCHEMA, CHECKPOINT_SCHEMA, WORKER_SCHEMA, SERVE_SCHEMA]
+    assert {kind.name: kind.version for kind in forget.KINDS} == {
+        schema.kind: schema.version for schema in schemas
+    }
+
+
+def test_forget_refuses_a_file_that_is_not_there(tmp_path: Path):
+    with pytest.raises(StoreError, match=r"histroy\.db: there is no such file"):
+        forget.delete_messages(tmp_path / "histroy.db", ["ada"])
+
+
+def test_forget_refuses_a_file_of_a_newer_version_and_deletes_nothing(tmp_path: Path):
+    path = tmp_path / "history.db"
+    SQLiteChatMessageHistory("ada", path).add_messages([HumanMessage("hi")])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE foldline_schema SET version = 99 WHERE kind = 'history'")
+
+    with pytest.raises(StoreError, match="version 99 of 'history', this one knows version 2"):
+        forget.delete_messages(path, ["ada"])
+    assert texts(path, "SELECT session FROM foldline_messages") == ["ada"]
+
+
+def test_forget_deletes_nothing_anywhere_if_one_of_its_files_is_not_there(tmp_path: Path):
+    histories = tmp_path / "history.db"
+    SQLiteChatMessageHistory("ada", histories).add_messages([HumanMessage("hi")])
+
+    with pytest.raises(StoreError, match=r"agnets\.db: there is no such file"):
+        tracing.forget(user="ada", histories=[histories], checkpoints=[tmp_path / "agnets.db"])
+    assert texts(histories, "SELECT session FROM foldline_messages") == ["ada"]

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from foldline._storage.database import Row
 from foldline._storage.postgres import PostgresConnection, PostgresServer
 from foldline._storage.postgres_database import LOCK
-from foldline._storage.schema import LockNumber, read_version
+from foldline._storage.schema import LockNumber, newer_version, read_version
 from foldline.exceptions import StoreError
 from foldline.utils.data_places import is_url
 
@@ -23,21 +24,24 @@ __all__ = ["delete_checkpoints", "delete_messages", "delete_served_runs"]
 
 
 class Kind(NamedTuple):
-    """A kind of store: its first table, and the names that tables had in version 1 of a SQLite file."""
+    """A kind of store: its version, its first table, and the names of tables in version 1 of a SQLite file."""
 
     name: str
+    version: int
     table: str
     first_names: Mapping[str, str]
 
 
-HISTORY: Final = Kind("history", "foldline_messages", {"foldline_messages": "messages"})
+HISTORY: Final = Kind("history", 2, "foldline_messages", {"foldline_messages": "messages"})
 CHECKPOINTS: Final = Kind(
-    "checkpoints", "foldline_checkpoints", {"foldline_checkpoints": "checkpoints"}
+    "checkpoints", 2, "foldline_checkpoints", {"foldline_checkpoints": "checkpoints"}
 )
 DELETED_AT_ONCE: Final = 500
 """The most threads of one transaction: PostgreSQL has room for some thousand locks."""
-WORKERS: Final = Kind("workers", "foldline_workers", {})
-SERVE: Final = Kind("serve", "serve_runs", {})
+WORKERS: Final = Kind("workers", 1, "foldline_workers", {})
+SERVE: Final = Kind("serve", 1, "serve_runs", {})
+KINDS: Final = (HISTORY, CHECKPOINTS, WORKERS, SERVE)
+"""The schemas themselves lie in higher layers: a test compares the versions."""
 
 Delete = Callable[[str, str, Iterable[str]], int]
 """Deletes the rows of a table whose column is one of the values."""
@@ -95,7 +99,9 @@ def _delete(place: str | Path, kind: Kind, work: Work, threads: Sequence[str] = 
 def _delete_in_file(file: str | Path, kind: Kind, work: Work) -> int:
     """Do work in one transaction; deleted data is overwritten in the file."""
     if not Path(file).exists():
-        return 0
+        raise StoreError(
+            f"{file}: there is no such file, so nothing was deleted there: check the path, or leave it out"
+        )
     try:
         with closing(sqlite3.connect(file, timeout=10, isolation_level=None)) as connection:
             connection.execute("PRAGMA secure_delete = ON")
@@ -119,7 +125,15 @@ def _version_in_file(connection: sqlite3.Connection, where: str, kind: Kind) -> 
     if connection.execute(query).fetchone() is None:
         return 0
     rows = connection.execute("SELECT version FROM foldline_schema WHERE kind = ?", (kind.name,))
-    return read_version(rows.fetchall(), where, kind.name)
+    return _known_version(rows.fetchall(), where, kind)
+
+
+def _known_version(rows: list[Row], where: str, kind: Kind) -> int:
+    """Return the version in rows of `foldline_schema`; a newer foldline may keep the data elsewhere too."""
+    version = read_version(rows, where, kind.name)
+    if version > kind.version:
+        raise newer_version(where, kind.name, kind.version, version)
+    return version
 
 
 def _delete_in_postgres(url: str, kind: Kind, work: Work, threads: Sequence[str]) -> int:
@@ -129,6 +143,10 @@ def _delete_in_postgres(url: str, kind: Kind, work: Work, threads: Sequence[str]
         query = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = %s"
         if connection.execute(query, (kind.table,)).fetchone() is None:
             return 0
+        if connection.execute(query, ("foldline_schema",)).fetchone() is not None:
+            versions = "SELECT version FROM foldline_schema WHERE kind = %s"
+            rows = connection.execute(versions, (kind.name,)).fetchall()
+            _known_version(rows, server.where, kind)
         for name in threads:  # an entry that is not committed yet would not be seen, and stay
             connection.execute(LOCK, (name, int(LockNumber.THREAD)))
         return work(*_statements(connection, _Place(server.where, {}, "%s")))

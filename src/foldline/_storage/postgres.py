@@ -46,7 +46,7 @@ class PostgresServer:
         self._psycopg = psycopg
         self._conninfo = conninfo
         self._patience = patience
-        self.where = place_name(conninfo) if is_url(conninfo) else "PostgreSQL"
+        self.where: str = place_name(conninfo) if is_url(conninfo) else "PostgreSQL"
         """How errors name it, without a password."""
         self._pool: ConnectionPool[PostgresConnection] = shared_pool(
             (conninfo, pool_size, patience),

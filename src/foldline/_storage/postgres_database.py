@@ -165,7 +165,7 @@ class PostgresDatabase:
             except StoreError:
                 return error
             if version > schema.version:
-                return newer_version(self.where, schema, version)
+                return newer_version(self.where, schema.kind, schema.version, version)
         return error
 
     def _version(self, schema: Schema, statements: PostgresStatements) -> int:
@@ -178,7 +178,7 @@ class PostgresDatabase:
         if not version:
             version = _unwritten_version(statements, schema)
         if version > schema.version:
-            raise newer_version(self.where, schema, version)
+            raise newer_version(self.where, schema.kind, schema.version, version)
         statements.run(CREATE_VERSIONS)
         scripts = [schema.create, schema.create_own.postgres]
         if version:

@@ -162,9 +162,9 @@ def read_version(rows: list[tuple[Any, ...]], where: str, kind: str) -> int:
     return version
 
 
-def newer_version(where: str, schema: Schema, version: int) -> StoreError:
+def newer_version(where: str, kind: str, known_version: int, version: int) -> StoreError:
     """Return the error of a place that a newer foldline has changed."""
     return StoreError(
-        f"{where} was written by a newer foldline (version {version} of {schema.kind!r}, this one knows version "
-        f"{schema.version}); nothing of this operation was written: upgrade foldline, or use another place"
+        f"{where} was written by a newer foldline (version {version} of {kind!r}, this one knows version "
+        f"{known_version}); nothing of this operation was written: upgrade foldline, or use another place"
     )

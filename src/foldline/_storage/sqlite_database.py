@@ -339,7 +339,7 @@ class SqliteDatabase:
         connection.execute("BEGIN IMMEDIATE")
         version = self._version(connection, schema)  # another process may have been first
         if version > schema.version:
-            raise newer_version(self.where, schema, version)
+            raise newer_version(self.where, schema.kind, schema.version, version)
         connection.execute(CREATE_VERSIONS)
         scripts = [schema.create, schema.create_own.sqlite]
         if version:
@@ -402,7 +402,7 @@ class SqliteDatabase:
                 for schema in (self._schema, *self._schema.needs):
                     version = self._version(connection, schema)
                     if version > schema.version:
-                        return newer_version(self.where, schema, version)
+                        return newer_version(self.where, schema.kind, schema.version, version)
             finally:
                 connection.close()
         except (sqlite3.Error, StoreError):

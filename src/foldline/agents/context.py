@@ -39,7 +39,7 @@ class AgentContext(RunContext[Thread]):
             outer=outer,
         )
         self.setup = setup
-        self.is_observed = bool(self.wants) or run.manager is not None
+        self.is_observed: bool = bool(self.wants) or run.manager is not None
         """Whether events of a step are visible before the step is stored."""
         self.bounds = Bounds(setup.name, setup.limits, run)
         outer_task = current_task.get()  # a nested agent inherits context and store

@@ -40,7 +40,7 @@ class HandlerCalls(Generic[Request, Response]):
     def __init__(self, context: AgentContext, form: HandlerForm[Request, Response]) -> None:
         self.context = context
         self.form = form
-        self.is_resumed = bool(context.thread.answers)
+        self.is_resumed: bool = bool(context.thread.answers)
         scope = current_scope.get()
         self._journal: Journal | None = None if scope is None else scope.journal
         self._count = 0

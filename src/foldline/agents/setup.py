@@ -87,7 +87,7 @@ class Setup:
         }
         self._check_named_tools()
         gated = frozenset[str]().union(*(part.gated_tools for part in middleware))
-        self.eager = frozenset(
+        self.eager: frozenset[str] = frozenset(
             name
             for name, tool in self.tools.items()
             if tool.eager and not tool.run_once and name not in gated

@@ -163,7 +163,7 @@ class ProviderReader:
     def __init__(self, strategy: ProviderStrategy[Any]) -> None:
         self.strategy = strategy
         self.schema = OutputSchema(strategy.schema, strict=strategy.strict)
-        self.format = self.schema.response_format(strict=strategy.strict)
+        self.format: dict[str, Any] = self.schema.response_format(strict=strategy.strict)
 
     def read(self, message: AIMessage) -> AnswerReading | None:
         """Read a message; return None if it calls tools."""

@@ -72,15 +72,15 @@ class PortableTarget:
         check_portable(target.subject)
         dumps: Callable[[object], bytes] = getattr(executor, "dumps", pickle.dumps)
         try:
-            self.blob = dumps(target)
+            self.blob: bytes = dumps(target)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"{target.describe()} cannot be sent to the executor's workers: {error}. Functions in a chain must be "
                 "defined in a module, not in place (lambda)"
             ) from error
-        self.hash = digest_of(self.blob.hex())
+        self.hash: str = digest_of(self.blob.hex())
         self.executor = executor
-        self.secrets = dict(secrets)
+        self.secrets: dict[str, str] = dict(secrets)
         self.concurrency = concurrency
 
     def submit(self, items: Sequence[tuple[int, str]]) -> FutureLike:

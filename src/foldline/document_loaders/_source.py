@@ -41,7 +41,7 @@ class OneFileLoader(BaseLoader, BaseBlobParser):
             raise UsageError(
                 f"{type(self).__name__} takes the path of a file, not a {type(file_path).__name__}"
             )
-        self.file_path = str(file_path)
+        self.file_path: str = str(file_path)
 
     def lazy_load(self) -> Iterator[Document]:
         """Return the documents of the file one at a time."""

@@ -53,9 +53,9 @@ class CSVLoader(OneFileLoader):
         """
         super().__init__(file_path)
         self.source_column = source_column
-        self.metadata_columns = tuple(metadata_columns)
-        self.content_columns = tuple(content_columns)
-        self.csv_args = dict(csv_args or {})
+        self.metadata_columns: tuple[str, ...] = tuple(metadata_columns)
+        self.content_columns: tuple[str, ...] = tuple(content_columns)
+        self.csv_args: dict[str, Any] = dict(csv_args or {})
         self.encoding = encoding
         self.autodetect_encoding = autodetect_encoding
 

@@ -84,17 +84,17 @@ class DirectoryLoader(BaseLoader):
         A link out of the folder fails unless `follow_links` is set. `show_progress` is True or a function of (files
         done, total files).
         """
-        self.path = str(path)
-        self.patterns = [glob] if isinstance(glob, str) else list(glob)
-        self.exclude = [exclude] if isinstance(exclude, str) else list(exclude)
+        self.path: str = str(path)
+        self.patterns: list[str] = [glob] if isinstance(glob, str) else list(glob)
+        self.exclude: list[str] = [exclude] if isinstance(exclude, str) else list(exclude)
         self.recursive = recursive
         self.load_hidden = load_hidden
         self.loader_cls = loader_cls
-        self.loader_kwargs = dict(loader_kwargs or {})
+        self.loader_kwargs: dict[str, Any] = dict(loader_kwargs or {})
         self.silent_errors = silent_errors
         self.raise_errors = raise_errors
         self.show_progress = show_progress
-        self.max_concurrency = max_concurrency if use_multithreading else 1
+        self.max_concurrency: int = max_concurrency if use_multithreading else 1
         self.follow_links = follow_links
         self.sample_size = sample_size
         self.randomize_sample = randomize_sample

@@ -55,9 +55,9 @@ class JSONLoader(OneFileLoader):
         super().__init__(file_path)
         self.jq_schema = jq_schema
         self.content_key = content_key
-        self.is_content_key_jq_parsable = bool(is_content_key_jq_parsable)
+        self.is_content_key_jq_parsable: bool = bool(is_content_key_jq_parsable)
         self.metadata_func = metadata_func
-        self.text_content = bool(text_content)
+        self.text_content: bool = bool(text_content)
         self.json_lines = json_lines
 
     def lazy_parse(self, blob: Blob) -> Iterator[Document]:

@@ -72,15 +72,15 @@ class WebBaseLoader(BaseLoader):
         own servers; `resolver` replaces the limits of size and time, and the transport.
         """
         addresses = [web_path] if isinstance(web_path, str) else list(web_path)
-        self.web_paths = [url for url in (*addresses, *web_paths) if url]
+        self.web_paths: list[str] = [url for url in (*addresses, *web_paths) if url]
         if not self.web_paths:
             raise UsageError("WebBaseLoader needs a URL: WebBaseLoader('https://example.com/')")
         for url in self.web_paths:
             _check(url)
         self.continue_on_failure = continue_on_failure
         self.encoding = encoding
-        self.headers = dict(header_template or {})
-        self.max_concurrency = max(1, requests_per_second)
+        self.headers: dict[str, str] = dict(header_template or {})
+        self.max_concurrency: int = max(1, requests_per_second)
         self.show_progress = show_progress
         self.errors = []
         self._resolver = replace(

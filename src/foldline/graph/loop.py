@@ -70,7 +70,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         self.run = run
         self.io = run.io
         self.output = self.context.output
-        self.wants = self.context.wants
+        self.wants: frozenset[str] = self.context.wants
         outer_task = current_task.get()  # a nested graph inherits context and store
         self.context_value: Any = (
             read_context(self.plan.context_schema, run.kwargs["context"], graph.get_name())
@@ -81,13 +81,13 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             graph.store if graph.store is not None or outer_task is None else outer_task.store
         )
         self.tasks: list[Task] = []
-        self.before = _names(
+        self.before: frozenset[str] = _names(
             "interrupt_before",
             run.kwargs.get("interrupt_before"),
             graph.interrupt_before,
             self.plan.nodes,
         )
-        self.after = _names(
+        self.after: frozenset[str] = _names(
             "interrupt_after",
             run.kwargs.get("interrupt_after"),
             graph.interrupt_after,

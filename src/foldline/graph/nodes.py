@@ -31,10 +31,10 @@ class InputShape:
 
     def __init__(self, schema: Any, keys: StateKeys) -> None:  # noqa: ANN401  a TypedDict, a model or a dataclass
         self.schema = schema
-        self.names = [key for key in keys_of(schema) if key in keys.types]
+        self.names: list[str] = [key for key in keys_of(schema) if key in keys.types]
         self.managed = {key: value for key, value in keys.managed.items() if key in keys_of(schema)}
-        self.is_root = ROOT in keys_of(schema)
-        self.is_dict = not self.is_root and (
+        self.is_root: bool = ROOT in keys_of(schema)
+        self.is_dict: bool = not self.is_root and (
             is_typeddict(schema)
             or not (issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema))
         )
@@ -67,7 +67,7 @@ class NodeSpec:
     ) -> None:
         self.name = name
         self.action = action
-        self.is_runnable = isinstance(action, Runnable)
+        self.is_runnable: bool = isinstance(action, Runnable)
         if not self.is_runnable and not callable(action):
             raise UsageError(
                 f"the action of the node {name!r} is a {type(action).__name__}: pass a function or a runnable"
@@ -82,7 +82,7 @@ class NodeSpec:
         self.defer = defer
         self.metadata = metadata
         self.destinations = _destinations(action, destinations)
-        self.may_go_anywhere = self.destinations is None and _mentions_command(action)
+        self.may_go_anywhere: bool = self.destinations is None and _mentions_command(action)
 
     @property
     def is_graph(self) -> bool:

@@ -98,7 +98,7 @@ class ServedApp:
         self.kind: AppKind = kind_of(name, target)
         model = model_of(target)
         self.model = model
-        self.label = provider_name or (
+        self.label: str = provider_name or (
             f"{model._provider}:{model._model_name}" if model is not None else name
         )
 

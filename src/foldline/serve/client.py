@@ -78,7 +78,7 @@ class RemoteRunnable(Runnable[Any, Any]):
             raise UsageError(
                 f"transport of a RemoteRunnable is a Transport, not a {type(transport).__name__}"
             )
-        self.url = url.rstrip("/")
+        self.url: str = url.rstrip("/")
         self.app = app
         self.name = app or "remote"
         self._key = key

@@ -191,7 +191,7 @@ class HTMLSectionSplitter:
 
     def __init__(self, headers_to_split_on: list[tuple[str, str]], **kwargs: Any) -> None:
         """Set the elements that are headings, with their metadata keys; other options are those of a splitter."""
-        self.headers_to_split_on = dict(headers_to_split_on)
+        self.headers_to_split_on: dict[str, str] = dict(headers_to_split_on)
         self.kwargs = kwargs
 
     def split_text(self, text: str) -> list[Document]:

@@ -30,7 +30,7 @@ class RecursiveJsonSplitter:
 
     def __init__(self, max_chunk_size: int = 2000, min_chunk_size: int | None = None) -> None:
         self.max_chunk_size = max_chunk_size
-        self.min_chunk_size = (
+        self.min_chunk_size: int = (
             max(max_chunk_size - 200, 50) if min_chunk_size is None else min_chunk_size
         )
 

@@ -63,7 +63,7 @@ class FlowRun:
             if is_inner:  # inside a node, an agent's tool or another flow
                 saver, thread_id, lineage = outer.checkpointer, outer.thread_id, outer.lineage
                 key = f"{place}|{flow.flow_name}"
-        self.thread_id = (
+        self.thread_id: str | None = (
             str(thread_id) if thread_id is not None else new_id() if saver is not None else None
         )
         self.journal = None if saver is None else Journal(saver, self.thread_id or "", key, lineage)

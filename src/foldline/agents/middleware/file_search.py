@@ -39,7 +39,7 @@ class FilesystemFileSearchMiddleware(AgentMiddleware):
         self.root_path = Path(root_path).resolve()
         if not self.root_path.is_dir():
             raise UsageError(f"root_path={str(root_path)!r} is no folder: name one that exists")
-        self.max_file_size_bytes = max_file_size_mb * 1024 * 1024
+        self.max_file_size_bytes: int = max_file_size_mb * 1024 * 1024
         self._ripgrep = shutil.which("rg") if use_ripgrep else None
 
         @tool

@@ -34,7 +34,7 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
         self.model = None if model is None else as_model(model)
         self.system_prompt = system_prompt
         self.max_tools = max_tools
-        self.always_include = list(always_include or ())
+        self.always_include: list[str] = list(always_include or ())
         self.named_tools = frozenset(self.always_include)
 
     async def _around_model(

@@ -109,7 +109,7 @@ class JobDatabase:
         """Open the database at a path, or that of a `postgresql://…` address."""
         self._server = PostgresServer(str(location)) if is_url(location) else None
         self._database = open_database(self._server or location, SCHEMA, cache_kib=CACHE_KIB)
-        self.where = self._database.where
+        self.where: str = self._database.where
         """How errors name it."""
         self._writing = mutex()
         self._lock_file: int | None = None
@@ -152,7 +152,7 @@ class JobDatabase:
         """Lock a file next to the database; each job has its own."""
         if self.where == MEMORY or self._lock_file is not None:
             return True
-        path = f"{self.where}-{blake2b(name.encode(), digest_size=4).hexdigest()}-lock"
+        path = f"{os.path.abspath(self.where)}-{blake2b(name.encode(), digest_size=4).hexdigest()}-lock"
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:

@@ -43,7 +43,7 @@ class RequestMeter:
         self._permit: Permit | None = None
         self.usage: Mapping[str, Any] | None = None
         """The usage of the answer, under the names of `UsageMetadata`."""
-        self.is_begun = False
+        self.is_begun: bool = False
         """Whether part of the answer came: a request that breaks off then was charged."""
 
     async def __aenter__(self) -> Self:

@@ -77,7 +77,7 @@ class OutputSchema:
     """A schema of any kind: a Pydantic model, a dataclass, a TypedDict, or a JSON Schema with its references."""
 
     def __init__(self, schema: object, *, strict: bool | None = None) -> None:
-        self.is_strict = bool(strict)
+        self.is_strict: bool = bool(strict)
         """Whether every property was required: null then stands for one that was left out."""
         if isinstance(schema, Mapping) and is_server_tool(schema):
             raise UsageError(f"{dict(schema)!r:.100} is a tool of the provider, not a schema")

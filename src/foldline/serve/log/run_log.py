@@ -75,7 +75,7 @@ class RunLog:
     def __init__(self, place: str | Database) -> None:
         """Open the log: a path, `:memory:`, or the URL of a PostgreSQL database."""
         self.database: Database = open_database(place, SCHEMA) if isinstance(place, str) else place
-        self.worker = worker_name()
+        self.worker: str = worker_name()
 
     def close(self) -> None:
         """Close the connections."""

@@ -24,7 +24,7 @@ class AnswerView(ABC):
     def __init__(self, app: ServedApp) -> None:
         self.usage: UsageTotal | None = None
         """None before the first message with usage."""
-        self.is_agent = app.kind == "agent"
+        self.is_agent: bool = app.kind == "agent"
         self._reader = ChatReader()
         self._error: ServeError | None = None
 

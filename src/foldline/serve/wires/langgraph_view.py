@@ -23,7 +23,7 @@ class RunView:
     """Encodes events as (name, data) pairs of the stream modes."""
 
     def __init__(self, info: RunRecord, modes: list[str], *, shows_inner: bool) -> None:
-        self.id = info.id
+        self.id: str = info.id
         self._modes = modes
         self._shows_inner = shows_inner
         self._thread = info.thread

@@ -153,7 +153,7 @@ class Filter:
             raise body.refuse("namespaces", "must be a list of lists of names")
         self._namespaces = None if spaces is None else [list(space) for space in spaces]
         self._depth = body.integer("depth", 0, 1_000)
-        self.since = body.integer("since", 0, 2**53) or 0
+        self.since: int = body.integer("since", 0, 2**53) or 0
 
     def takes(self, method: str, namespace: list[str], data: object) -> bool:
         """Whether an event is wanted."""
