@@ -37,6 +37,8 @@ T = TypeVar("T")
 PING: Final = 15.0
 BEAT: Final = 0.5
 """Seconds between two reads of the stop requests that came through other workers."""
+MARKING_BEATS: Final = 20
+"""After how many of them runs of dead workers are looked for: one of another machine is watched before it is dead."""
 PRUNE_SECONDS: Final = 3600.0
 """Seconds between two deletions of old runs."""
 POLL: Final = 0.05
@@ -125,6 +127,9 @@ class RunHost:
         while True:
             await ASYNC.sleep(BEAT)
             count += 1
+            if count % MARKING_BEATS == 0:
+                with suppress(Exception):
+                    await self.call(self.log.mark_interrupted)
             if time.monotonic() >= prune_time:
                 prune_time = time.monotonic() + PRUNE_SECONDS
                 with suppress(Exception):

@@ -17,6 +17,7 @@ from uuid import uuid4
 from foldline._storage.database import Connection, Database, Row
 from foldline._storage.open_database import open_database
 from foldline._storage.schema import LockNumber
+from foldline._storage.workers import Workers, this_worker
 from foldline.serve.json_object import JsonObject
 from foldline.serve.log.records import EventsToKeep, RunRecord, ThreadInfo
 from foldline.serve.log.schema import SCHEMA
@@ -54,11 +55,16 @@ INTERRUPT_ALL: Final = (
     "WHERE worker = ? AND status = 'running'"
 )
 BEAT: Final = "INSERT INTO serve_workers (id, beat) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET beat = excluded.beat"
+HAS_BEAT: Final = "SELECT 1 FROM serve_workers WHERE id = ?"
+HAS_ROW: Final = "SELECT 1 FROM foldline_workers WHERE id = ?"
 
 
 def worker_name() -> str:
-    """Return a name for this process that tells other workers whether it is alive."""
-    return f"{socket.gethostname()}/{os.getpid()}/{uuid4().hex[:8]}"
+    """Return a name for this log of this process, with the id of its row among the workers.
+
+    The first parts are those that older versions read, which may work on the same log.
+    """
+    return f"{socket.gethostname()}/{os.getpid()}/{uuid4().hex[:8]}/{this_worker().id}"
 
 
 def _dump(value: object) -> str:
@@ -76,6 +82,7 @@ class RunLog:
         """Open the log: a path, `:memory:`, or the URL of a PostgreSQL database."""
         self.database: Database = open_database(place, SCHEMA) if isinstance(place, str) else place
         self.worker: str = worker_name()
+        self._workers = Workers()
 
     def close(self) -> None:
         """Close the connections."""
@@ -159,7 +166,12 @@ class RunLog:
 
     def beat(self) -> set[str]:
         """Write this worker's heartbeat; return its runs with a stop request."""
-        self.database.write(lambda connection: connection.run(BEAT, (self.worker, time.time())))
+
+        def work(connection: Connection) -> None:
+            connection.run(BEAT, (self.worker, time.time()))  # older versions read this time
+            self._workers.renew(connection)
+
+        self.database.write(work)
         return self.runs_to_stop()
 
     def runs_to_stop(self) -> set[str]:
@@ -183,6 +195,7 @@ class RunLog:
             now = time.time()
             return sum(connection.run(INTERRUPT_ALL, (now, worker)) for worker in dead_workers)
 
+        self.database.write(self._workers.sweep)
         return self.database.write(work) if dead_workers else 0
 
     def leave(self) -> None:
@@ -197,6 +210,9 @@ class RunLog:
     def _is_alive(self, worker: str) -> bool:
         if worker == self.worker:
             return True
+        if worker.count("/") == 3 and (is_alive := self._judge(worker)) is not None:
+            return is_alive
+        # Of an older version, or its row was just removed by another store: judged by the clock of this machine.
         host, _, process = worker.partition("/")
         pid = process.partition("/")[0]
         if host == socket.gethostname() and pid.isdigit():
@@ -210,6 +226,19 @@ class RunLog:
                 pass
         rows = self.database.rows("SELECT beat FROM serve_workers WHERE id = ?", (worker,))
         return bool(rows) and float(rows[0][0]) > time.time() - DEAD_AFTER
+
+    def _judge(self, worker: str) -> bool | None:
+        """Return whether a worker is alive by its row; one that must be watched first counts as alive."""
+        id = worker.rpartition("/")[2]
+
+        def work(connection: Connection) -> bool | None:
+            if connection.row(HAS_BEAT, (worker,)) is None:
+                return False  # it has left
+            if connection.row(HAS_ROW, (id,)) is None:
+                return None
+            return self._workers.judge(connection, id).is_alive is not False
+
+        return self.database.read(work)
 
     # -- threads
 

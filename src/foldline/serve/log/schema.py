@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from foldline._storage.schema import Schema
+from foldline._storage.workers import SCHEMA as WORKERS
 
 __all__ = ["SCHEMA"]
 
 SCHEMA: Final = Schema(
     kind="serve",
+    needs=(WORKERS,),
     tables=(
         "serve_runs",
         "serve_events",
