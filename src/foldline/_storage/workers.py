@@ -116,11 +116,6 @@ class Worker:
             return not _exists(self.pid)
         return started != self.started
 
-    def is_of_another_boot(self) -> bool:
-        """Whether it ran before this start of the machine, if it ran here: the workers of a file share a machine."""
-        boot, own = self.boot.partition(" ")[0], _boot().partition(" ")[0]
-        return bool(boot and own) and boot != own
-
 
 _WORKERS: Final[dict[int, Worker]] = {}
 
@@ -171,7 +166,7 @@ class Workers:
             return Judgement(is_alive=False, text="a process that has left")
         worker, (beat, beat_every, dead_after) = Worker(*row[:5]), row[5:]
         text = f"process {worker.pid} on {worker.host!r}"
-        if worker.is_gone() or (connection.dialect == "sqlite" and worker.is_of_another_boot()):
+        if worker.is_gone():
             return Judgement(is_alive=False, text=text)
         now, watched = time.monotonic(), self._watched.pop(worker_id, None)
         is_recent = -beat_every <= _now(connection) - beat <= dead_after
