@@ -34,6 +34,8 @@ REASONING_FIELDS: Final = ("reasoning_content", "reasoning")
 AUDIO_KEY: Final = "audio"
 FUNCTION_KEY: Final = "function_call"
 REFUSAL_KEY: Final = "refusal"
+USUAL_REASONS: Final = frozenset({"stop", "length", "tool_calls", "function_call"})
+"""Finish reasons of answers that nobody refused."""
 
 
 class ChoiceDecoder:
@@ -132,7 +134,7 @@ class ChoiceDecoder:
         events = self._close_audio() if self._transcript else []
         events += self._write_executed(is_last=True)
         if self._finish_reason is not None:
-            if not self._has_refused:
+            if not self._has_refused and self._finish_reason not in USUAL_REASONS:
                 events += self._refusal_of_reason(self._finish_reason)
             metadata = {**(metadata or {}), "finish_reason": self._finish_reason}
         if self._logprobs:
