@@ -160,3 +160,20 @@ def test_a_job_in_postgresql_is_free_as_soon_as_it_is_unlocked(postgres_server):
         second.unlock()
     first.close()
     second.close()
+
+
+@pytest.mark.slow
+def test_a_job_in_postgresql_that_lost_its_lock_writes_nothing_more(postgres_server):
+    database = JobDatabase(postgres_server.url)
+    assert database.lock("job that loses its lock")
+    session = database._session.info.backend_pid
+    database.read(lambda connection: connection.row("SELECT pg_terminate_backend(?)", (session,)))
+
+    with pytest.raises(StoreError, match="has lost its lock"):
+        database.write(lambda connection: connection.run("SELECT 1"))
+
+    database.unlock()
+    assert database.lock("job that loses its lock")
+    database.write(lambda connection: connection.run("SELECT 1"))
+    database.unlock()
+    database.close()

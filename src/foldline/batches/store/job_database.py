@@ -118,11 +118,27 @@ class JobDatabase:
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do work in one transaction, once: counting twice would be wrong."""
         if self._server is not None:
+            self._check_session()
             return self._database.write(work, may_repeat=False)
         with (
             self._writing
         ):  # threads of one process wait for each other here, not for SQLite's lock
             return self._database.write(work, may_repeat=False)
+
+    def _check_session(self) -> None:
+        """Raise where the lock of the job has ended with its session, such as by a restart of the server.
+
+        Another process may have the job by now: going on would send its items twice.
+        """
+        if (session := self._session) is None:
+            return
+        try:
+            session.execute("SELECT 1")
+        except Exception as error:
+            raise StoreError(
+                f"{self.where}: this process has lost its lock of the job, for its session was ended (a restart of the "
+                "server?). Nothing of this operation was written: run the job again, which goes on where it was"
+            ) from error
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Read something."""
