@@ -38,7 +38,6 @@ BUILT_IN_ERRORS = {
 
 LONGEST_FILE = 600
 LONG_FOR_A_REASON: dict[str, str] = {
-    "src/foldline/language_models/base_chat_model.py": "signatures and overloads, where editors look for them",
     "src/foldline/runnables/base.py": "the signatures of its methods, where checkers and editors look for them",
 }
 """Path -> why it may be longer: a data table, a generated file."""

@@ -113,6 +113,72 @@ def test_a_stream_that_its_reader_left_is_settled_at_the_end_of_the_scope():
     assert account.open == {}
 
 
+def test_a_stream_that_its_reader_leaves_after_the_scope_is_settled_too():
+    account = Account()
+    with usage_scope(ledger=account):
+        stream = model(["a ", "b ", "c ", Finish("stop", USAGE)]).stream("hi")
+        next(stream)
+    stream.close()
+
+    assert [each[0] for each in account.calls] == ["reserve", "settle"]
+    assert account.open == {}
+
+
+class Unreachable(Account):
+    """A ledger that cannot be reached for some calls of `settle`."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__()
+        self.failures = failures
+
+    def settle(self, hold: int, tokens: int | None, cost: float | None) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError("the ledger is not reachable")
+        super().settle(hold, tokens, cost)
+
+
+def test_an_answer_is_kept_if_its_ledger_is_out_of_reach_and_settled_with_the_next_call(
+    call, caplog
+):
+    account = Unreachable(failures=1)
+    with usage_scope(ledger=account):
+        assert call.invoke(model("hello"), "hi").text == "hello"
+        assert len(account.open) == 1
+        call.invoke(model("hello"), "hi")
+
+    assert "a ledger could not be settled, and will be later" in caplog.text
+    assert account.open == {}
+    assert account.left == 1_000_000 - 30
+
+
+def leave_two_streams(account: Unreachable, error: Exception | None) -> None:
+    with usage_scope(ledger=account):
+        for _ in range(2):
+            stream = model(["a ", "b ", Finish("stop", USAGE)]).stream("hi")
+            next(stream)
+            stream.close()
+        account.failures = 1
+        if error is not None:
+            raise error
+
+
+def test_at_the_end_of_a_scope_one_hold_that_fails_keeps_no_other_from_being_settled():
+    account = Unreachable(failures=0)
+
+    with pytest.raises(ConnectionError, match="not reachable"):
+        leave_two_streams(account, None)
+
+    assert len(account.open) == 1
+
+
+def test_an_error_inside_a_scope_is_not_replaced_by_one_of_its_ledger():
+    with pytest.raises(KeyError) as caught:
+        leave_two_streams(Unreachable(failures=0), KeyError("of the program"))
+
+    assert "a ledger could not be settled: ConnectionError" in caught.value.__notes__[0]
+
+
 def test_the_first_answer_of_unknown_length_leaves_room_for_others(call):
     account = Account(10_000)
     seen: list[int] = []

@@ -17,7 +17,7 @@ from collections.abc import (
     Sequence,
 )
 from operator import itemgetter
-from typing import Any, ClassVar, Literal, Self, TypeAlias, overload
+from typing import Any, ClassVar, Literal, Self, TypeAlias, cast, overload
 from uuid import UUID
 
 from pydantic import Field, SkipValidation, ValidationInfo, field_validator, model_validator
@@ -84,7 +84,7 @@ SETTINGS = (
     "model_options", "hooks", "guards", "file_resolver", "output_file_type", "max_input_tokens", "prompt_cache",
     "guard_mode", "output_dir", "on_overflow", "on_unsupported",
 )  # fmt: skip
-"""The fields that a managed call reads: see `policies.settings`."""
+"""The fields that a managed call reads: see `_call.settings`."""
 UNSET = (None,) * len(SETTINGS)
 _settings_of = itemgetter(*SETTINGS)
 
@@ -324,8 +324,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
             return output_version(fields["output_version"])
         if "_default_version" not in fields:
             fields["_default_version"] = output_version()
-        version: Literal["v0", "v1"] = fields["_default_version"]
-        return version
+        return cast('Literal["v0", "v1"]', fields["_default_version"])
 
     def _ls_type(self) -> str:
         return "chat"
@@ -452,10 +451,9 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
     ) -> Runnable[Any, Any]:
         """Return a runnable whose output fits a schema: a Pydantic model, dataclass, TypedDict or JSON Schema.
 
-        With `max_retries` the model is called again if an answer does not fit, with what was wrong. With `include_raw`
-        the output is `{"raw": message, "parsed": object, "parsing_error": error}`. Without a schema,
-        `method="json_mode"` asks for any JSON object. A stream yields `Partial` objects and then the object; it ends as
-        soon as a field is complete and wrong, or with `validate="end"` only after the last one.
+        `max_retries` calls the model again, with what was wrong. With `include_raw` the output is `{"raw": message,
+        "parsed": object, "parsing_error": error}`. Without a schema, `method="json_mode"` asks for any JSON object. A
+        stream yields `Partial` objects first, and ends as soon as a field is wrong unless `validate="end"`.
         """
         options, check = structured_options(
             schema,
@@ -471,8 +469,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         )
         if kwargs:
             check_options(self, kwargs, *STRUCTURED_OPTIONS)
-        model = self.bind(**options, **kwargs)
-        return model | StructuredParser(check, include_raw=include_raw)
+        return self.bind(**options, **kwargs) | StructuredParser(check, include_raw=include_raw)
 
     def count_tokens(
         self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None = None
@@ -559,7 +556,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         **kwargs: Any,
     ) -> LLMResult:
         """Answer several conversations; the result has every generation of each."""
-        config = dict(zip(RUN_KEYS, (callbacks, tags, metadata, run_name, run_id), strict=True))
+        config = (callbacks, tags, metadata, run_name, run_id)
         return drive(generate_each(self, messages, BLOCKING, config, with_stop(stop, kwargs)))
 
     async def agenerate(
@@ -575,7 +572,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         **kwargs: Any,
     ) -> LLMResult:
         """Answer several conversations at once; the result has every generation of each."""
-        config = dict(zip(RUN_KEYS, (callbacks, tags, metadata, run_name, run_id), strict=True))
+        config = (callbacks, tags, metadata, run_name, run_id)
         return await generate_each(self, messages, ASYNC, config, with_stop(stop, kwargs))
 
     def generate_prompt(
@@ -586,8 +583,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         **kwargs: Any,
     ) -> LLMResult:
         """Answer several prompts."""
-        messages = [prompt.to_messages() for prompt in prompts]
-        return self.generate(messages, stop, callbacks, **kwargs)
+        return self.generate([each.to_messages() for each in prompts], stop, callbacks, **kwargs)
 
     async def agenerate_prompt(
         self,
@@ -597,11 +593,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         **kwargs: Any,
     ) -> LLMResult:
         """Answer several prompts at once."""
-        messages = [prompt.to_messages() for prompt in prompts]
-        return await self.agenerate(messages, stop, callbacks, **kwargs)
+        conversations = [prompt.to_messages() for prompt in prompts]
+        return await self.agenerate(conversations, stop, callbacks, **kwargs)
 
     def _combine_llm_outputs(self, llm_outputs: list[Params | None]) -> Params:
         return combine_llm_outputs(llm_outputs)
-
-
-RUN_KEYS = ("callbacks", "tags", "metadata", "run_name", "run_id")

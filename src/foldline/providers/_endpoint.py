@@ -29,7 +29,7 @@ from pydantic import (
 from foldline._io import IO
 from foldline._lazy import describe_fields
 from foldline.exceptions import MalformedStreamError, ModelAPIError, ModelError, UsageError
-from foldline.language_models._call.policies.usage import time_left
+from foldline.language_models._call.policies.usage_scope import SCOPE, time_left
 from foldline.providers._keys import (
     HiddenValues,
     Key,
@@ -218,6 +218,8 @@ class Endpoint(BaseModel):
         timeouts = self.timeout
         if not isinstance(timeouts, Timeouts):
             timeouts = DEFAULT_TIMEOUTS if timeouts is None else Timeouts(total=float(timeouts))
+        if SCOPE.get() is None:
+            return timeouts
         seconds_left = time_left()  # of a usage_scope; this is how a blocking call is cancelled
         if seconds_left is None or (timeouts.total is not None and timeouts.total <= seconds_left):
             return timeouts

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from foldline._config import RunnableConfig
 from foldline._io import IO
@@ -15,16 +16,22 @@ from foldline.outputs import ChatResult, LLMResult, RunInfo
 
 __all__ = ["generate_each"]
 
+RUN_KEYS: Final = ("callbacks", "tags", "metadata", "run_name", "run_id")
+
 
 async def generate_each(
     model: CallModel,
     conversations: list[list[BaseMessage]],
     io: IO,
-    config: dict[str, Any],
+    run_values: Sequence[Any],
     kwargs: dict[str, Any],
 ) -> LLMResult:
-    """Answer each conversation in a separate call: one after the other if sync, at once if async."""
-    config = {key: value for key, value in config.items() if value is not None}
+    """Answer each conversation in a separate call: one after the other if sync, at once if async.
+
+    `run_values` are the callbacks, tags, metadata, name and id of the run, each of which may be None.
+    """
+    pairs = zip(RUN_KEYS, run_values, strict=True)
+    config = {key: value for key, value in pairs if value is not None}
     config_without_id = {key: value for key, value in config.items() if key != "run_id"}
     calls = [
         # A run id belongs to one run: the first.

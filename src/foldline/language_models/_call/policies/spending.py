@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,6 +30,7 @@ MAX_POLL_SECONDS: Final = 0.05
 """Seconds between two checks whether a running call has released its share."""
 QUEUED_POLL_SECONDS: Final = 2.0
 """Seconds between two checks of a caller that is not the first in line."""
+logger = logging.getLogger("foldline.language_models")
 MILLION: Final = 1_000_000
 MAX_LIKELY_OUTPUT: Final = 4096
 """The tokens that a ledger holds at most for the first answer of unknown length."""
@@ -283,8 +285,15 @@ class Spending:
                         )
             self._note(share, usage, cost, was_answered=was_answered)
         if self.is_limited:
-            for scope in share.scopes:
-                scope.line.leave(None)
+            self._leave(share)
+
+    def _leave(self, share: Share) -> None:
+        """Wake who waits for the share; tell the ledgers of scopes that have ended, for which nobody will flush."""
+        for scope in share.scopes:
+            scope.line.leave(None)
+        for scope, _ in share.holds:
+            if scope.is_over:
+                scope.settle_dues()
 
     def _note(
         self,
@@ -302,10 +311,16 @@ class Spending:
             scope.dues.append(Due(cast("Ledger", scope.ledger), hold, tokens, cost))
 
     async def flush(self, io: IO) -> None:
-        """Settle in the ledgers what is over, also of calls whose reader left."""
+        """Settle in the ledgers what is over, also of calls whose reader left.
+
+        An answer is not lost because a ledger is out of reach: it is told with the next call, or at its end.
+        """
         for scope in self._ledger_scopes:
-            for due in scope.take_dues():
-                await io.call(due.ledger.settle, due.hold, due.tokens, due.cost)
+            if scope.dues:
+                try:
+                    await io.call(scope.settle_dues)
+                except Exception as error:  # noqa: BLE001  of a program's ledger; raised by the end of its scope
+                    logger.warning("a ledger could not be settled, and will be later: %r", error)
 
     def _release(self, scope: UsageScope, share: Share) -> None:
         scope.under_way.discard(share)

@@ -89,7 +89,10 @@ class Ledger(Protocol):
         """Hold an estimate and return the hold; raise `BudgetExceeded` if not enough is left."""
 
     def settle(self, hold: Any, tokens: int | None, cost: float | None) -> None:  # noqa: ANN401  what `reserve` returned
-        """Replace a hold by what the request took; None where it is unknown: the estimate then counts."""
+        """Replace a hold by what the request took; None where it is unknown: the estimate then counts.
+
+        It is called again for the same hold if it raised.
+        """
 
 
 class Due(NamedTuple):
@@ -196,6 +199,8 @@ class UsageScope:
     ledger: Ledger | None = None
     dues: list[Due] = field(default_factory=list)
     """What the ledger has not been told yet."""
+    is_over: bool = False
+    """Whether its block has ended; a call may outlive it."""
     is_limited: bool = field(init=False)
     """Whether this scope or one around it has a limit; else calls are only counted."""
 
@@ -245,11 +250,20 @@ class UsageScope:
             yield scope
             scope = scope.parent
 
-    def take_dues(self) -> list[Due]:
-        """Return what the ledger has not been told yet; each is returned once."""
+    def settle_dues(self) -> None:
+        """Tell the ledger what it has not been told yet; what it does not take stays due, and raises at the end."""
         with scope_lock:
             dues, self.dues = self.dues, []
-        return dues
+        problem: Exception | None = None
+        for due in dues:
+            try:
+                due.ledger.settle(due.hold, due.tokens, due.cost)
+            except Exception as error:  # noqa: BLE001  of a program's ledger; raised below
+                problem = problem or error
+                with scope_lock:
+                    self.dues.append(due)
+        if problem is not None:
+            raise problem
 
     def used(self, name: str) -> float:
         """Return the amount that counts against a limit."""
@@ -312,12 +326,19 @@ def usage_scope(
     scope = UsageScope(limits or Limits(**kwargs), SCOPE.get(), ledger=ledger)
     token = SCOPE.set(scope)
     try:
-        with call_deadline(scope.limits.timeout):
-            yield scope
-    finally:
-        SCOPE.reset(token)
-        for due in scope.take_dues():  # of calls whose reader left
-            due.ledger.settle(due.hold, due.tokens, due.cost)
+        try:
+            with call_deadline(scope.limits.timeout):
+                yield scope
+        finally:
+            SCOPE.reset(token)
+            scope.is_over = True  # first: a call that ends meanwhile settles itself
+    except BaseException as error:
+        try:
+            scope.settle_dues()
+        except Exception as problem:  # noqa: BLE001  the error of the block counts
+            error.add_note(f"and a ledger could not be settled: {problem!r}")
+        raise
+    scope.settle_dues()
 
 
 def _format_number(number: float) -> str:
