@@ -379,7 +379,11 @@ class StoreError(FoldlineError):
     """Whether it was the log of a thread, without which its run cannot continue."""
 
 
-class ThreadBusyError(StoreError):
+class ThreadConflictError(StoreError):
+    """Another run has continued this thread, or has taken it over; nothing was written."""
+
+
+class ThreadBusyError(ThreadConflictError):
     """Another run owns this thread and is alive; nothing was written."""
 
     def __init__(
@@ -396,10 +400,6 @@ class ThreadBusyError(StoreError):
         """The run that owns the thread."""
         self.retry_after = retry_after
         """Seconds after which another try is worthwhile, where that is known."""
-
-
-class ThreadConflictError(StoreError):
-    """Another run has continued this thread, or has taken it over; nothing was written."""
 
 
 class DocumentError(FoldlineError):
@@ -420,6 +420,23 @@ class MissingExtraError(FoldlineError, ImportError):
 
 class UsageError(FoldlineError, ValueError):
     """foldline was called incorrectly; the message says what to write instead."""
+
+
+class EmptyInputError(UsageError):
+    """A run was called with None, which continues a thread, and the thread is empty."""
+
+
+class NothingToResumeError(UsageError):
+    """An answer was given, and no question is open: it was answered, or the thread never stopped for one."""
+
+
+class UnknownInterruptError(UsageError, RuntimeError):
+    """An answer does not say which open question it is for; nothing was written."""
+
+    def __init__(self, message: str, reason: str = "not_pending") -> None:
+        super().__init__(message)
+        self.reason = reason
+        """`"ambiguous"`, `"not_pending"` or `"empty_map"`."""
 
 
 class MissingKeyError(UsageError, KeyError):

@@ -31,8 +31,7 @@ from foldline.tools.base import BaseTool
 from foldline.tools.structured import StructuredTool
 from foldline.workflows.durability import ENGINE, check_call_option, refuse_stream
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
-from foldline.workflows.journal import chain_of
-from foldline.workflows.log import Log, thread_of
+from foldline.workflows.log import Log, chain_of, thread_of
 from foldline.workflows.loop_runnable import LoopRunnable
 from foldline.workflows.nesting import current_parent
 from foldline.workflows.values import pack, unpack
@@ -303,7 +302,7 @@ class Agent(LoopRunnable[Any, StateT]):
         thread, snapshots = Thread(), []
         for entry in chain_of(entries, run.configurable.get("checkpoint_id")):
             record = self.setup.codec.record(entry)
-            thread.take(record, self.setup.schema)
+            thread.take_next(record, self.setup.schema)
             if record.kind in ("input", "node", "update", "interrupt"):
                 snapshots.append(self._snapshot(thread, log.thread_id))
         return snapshots[::-1][:limit]
@@ -320,6 +319,9 @@ class Agent(LoopRunnable[Any, StateT]):
         else:
             values = self.setup.schema.update(thread.values, update)
             record = thread.step_done(node, self.setup.next_step(node, values), update)
+        if thread.head != log.last:
+            thread.begin_branch(with_step=True)
+            record.lineage = thread.take_fork()
         pending = log.add(self.setup.codec.body(record), thread.head)
         await log.flush(run.io, pending)
         return {"configurable": {"thread_id": log.thread_id, "checkpoint_id": pending.entry.id}}

@@ -14,7 +14,6 @@ from foldline.exceptions import SchemaError, UsageError
 from foldline.messages import BaseMessage
 from foldline.prompt_values import PromptValue
 from foldline.workflows.interrupts import Command
-from foldline.workflows.journal import chain_of
 from foldline.workflows.log import Log
 from foldline.workflows.thread_start import ThreadStart
 
@@ -32,7 +31,10 @@ class AgentStart(ThreadStart[AgentContext]):
         context = self.context
         assert context.log is not None
         context.thread = await load_thread(context.setup, context.log, context.io, at)
-        return at is not None and at != context.log.last
+        is_last = context.thread.head == context.log.last
+        if not is_last:
+            context.thread.begin_branch(with_step=True)
+        return at is not None and not is_last
 
     async def begin(self, kind: str) -> None:
         """Record that the run continues."""
@@ -100,8 +102,8 @@ def _update_of(command: Command[Any]) -> Mapping[str, Any]:
 async def load_thread(setup: Setup, log: Log, io: IO, at: str | None = None) -> Thread:
     """Load the state of a thread, at its end or at an earlier record."""
     thread = Thread()
-    for entry in chain_of(await log.read(io), at):
-        thread.take(setup.codec.record(entry), setup.schema)
+    for entry in await log.chain(io, at):
+        thread.take_next(setup.codec.record(entry), setup.schema)
     if thread.next == END:
         thread.next = None
     if thread.next is not None and thread.next not in setup.nodes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,15 +18,21 @@ from foldline.graph.drawing import draw_plan
 from foldline.graph.loop import GraphLoop
 from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import GraphPlan
-from foldline.graph.records import GraphThread, TaskOutcome, encode_target, record
+from foldline.graph.records import (
+    GraphThread,
+    Target,
+    Task,
+    TaskOutcome,
+    encode_target,
+    record,
+)
 from foldline.graph.runtime import Runtime
 from foldline.graph.schema import ROOT
 from foldline.graph.store.base import BaseStore
-from foldline.graph.threads import load_thread
-from foldline.graph.types import END, START, GraphTask, StateSnapshot
+from foldline.graph.threads import all_states, load_thread
+from foldline.graph.types import END, START, GraphTask, StateSnapshot, TaskError
 from foldline.runnables.graph import Graph
-from foldline.workflows.journal import chain_of
-from foldline.workflows.log import Log, thread_of
+from foldline.workflows.log import Log, chain_of, thread_of
 from foldline.workflows.loop_runnable import LoopRunnable
 from foldline.workflows.nesting import current_parent
 
@@ -35,7 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["CompiledStateGraph"]
 
 Values = dict[str, Any]
-CHECKPOINT_KINDS = ("input", "step", "update", "fork")
+COPY = "__copy__"
+INPUT = "__input__"
 
 
 class CompiledStateGraph(LoopRunnable[Any, Any]):
@@ -164,60 +172,97 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         graph, log = self._log(run)
         at = run.configurable.get("checkpoint_id")
         thread = await load_thread(graph, log, run.io, at, with_pending=True)
-        snapshot = graph.snapshot(thread, log.thread_id, log.namespace)
+        snapshot = graph.snapshot(thread, log.thread_id, log.namespace, is_present=at is None)
         if not subgraphs:
             return snapshot
         tasks = []
         for task in snapshot.tasks:
             if task.state is not None:
                 inner = await self._state(_with_config(run, task.state), subgraphs=True)
-                task = GraphTask(
-                    task.id, task.name, task.path, task.error, task.interrupts, inner, task.result
-                )
+                task = dataclasses.replace(task, state=inner)
             tasks.append(task)
-        return _replace(snapshot, tasks=tuple(tasks))
+        return dataclasses.replace(snapshot, tasks=tuple(tasks))
 
-    def snapshot(self, thread: GraphThread, thread_id: str, namespace: str) -> StateSnapshot:
-        """Return the snapshot of a thread for callers."""
-        config = _config(thread_id, namespace, thread.base)
+    def snapshot(
+        self, thread: GraphThread, thread_id: str, namespace: str, *, is_present: bool = False
+    ) -> StateSnapshot:
+        """Return the snapshot of a thread for callers.
+
+        The present has the results of the finished tasks of the current step, which are not next any more, and only
+        the open questions; a checkpoint has all tasks of its step, and all questions that they ever asked.
+        """
+        config = _config(thread_id, namespace, thread.base, thread.parents)
         parent = (
             None
             if thread.base_parent is None
-            else _config(thread_id, namespace, thread.base_parent)
+            else _config(thread_id, namespace, thread.base_parent, thread.parents)
         )
+        open_ids = {question.id for question in thread.interrupts}
+        step_tasks = thread.tasks(namespace)
         tasks = []
-        for task in thread.tasks(namespace):
-            task_namespace = (
-                f"{namespace}|{task.name}:{task.id}" if namespace else f"{task.name}:{task.id}"
-            )
-            is_graph = self.plan.nodes[task.name].is_graph
+        for task in step_tasks:
             outcome = thread.finished.get(task.id)
+            result = (
+                outcome.update
+                if outcome is not None
+                else thread.input
+                if task.name == START
+                else None
+            )
+            questions = thread.questions_of(task.id)
+            if is_present:
+                questions = [
+                    question
+                    for question in questions
+                    if outcome is None and question.id in open_ids
+                ]
+            error = thread.error_of(task.id)
             tasks.append(
                 GraphTask(
                     task.id,
                     task.name,
                     task.path,
-                    thread.error_of(task.id),
-                    interrupts=() if outcome else tuple(thread.interrupts),
-                    state=_config(thread_id, task_namespace, None) if is_graph else None,
-                    result=None if outcome is None else outcome.update,
+                    None if error is None else TaskError(error),
+                    interrupts=tuple(questions),
+                    state=self._task_state(task, thread, thread_id, namespace),
+                    result=None if result is None else self.plan.keys.without_root(result),
                 )
             )
         public_keys = self.plan.state.names
+        values = thread.values_now(step_tasks) if is_present else thread.values
         return StateSnapshot(
             values=self.plan.keys.without_root(
-                {key: thread.values[key] for key in public_keys if key in thread.values}
+                {key: values[key] for key in public_keys if key in values}
             ),
-            next=tuple(task.name for task in tasks),
+            next=tuple(
+                task.name for task in tasks if not is_present or task.id not in thread.finished
+            ),
             config=config,
-            metadata={"source": thread.source, "step": thread.step, "parents": {}}
+            metadata={"source": thread.source, "step": thread.step, "parents": thread.parents}
             if thread.head
             else None,
             created_at=thread.at,
             parent_config=parent,
             tasks=tuple(tasks),
-            interrupts=tuple(thread.interrupts),
+            interrupts=tuple(thread.interrupts)
+            if is_present
+            else tuple(question for task in tasks for question in task.interrupts),
         )
+
+    def _task_state(
+        self, task: Task, thread: GraphThread, thread_id: str, namespace: str
+    ) -> RunnableConfig | None:
+        """Return the config of the nested graph that a task runs; None if it runs none."""
+        spec = self.plan.nodes.get(task.name)
+        if spec is None or not isinstance(spec.action, CompiledStateGraph):
+            return None
+        label = f"{task.name}:{task.id}"
+        inner_namespace = f"{namespace}|{label}" if namespace else label
+        if spec.action.checkpointer is True:
+            inner_namespace = "|".join(
+                part.partition(":")[0] for part in inner_namespace.split("|")
+            )
+        return _config(thread_id, inner_namespace, None)
 
     def checkpoint_data(
         self, thread: GraphThread, thread_id: str, namespace: tuple[str, ...]
@@ -231,7 +276,14 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
             "metadata": snapshot.metadata,
             "next": list(snapshot.next),
             "tasks": [
-                {"id": task.id, "name": task.name, "interrupts": task.interrupts, "state": None}
+                {
+                    "id": task.id,
+                    "name": task.name,
+                    "interrupts": tuple(
+                        {"value": question.value, "id": question.id} for question in task.interrupts
+                    ),
+                    "state": task.state,
+                }
                 for task in snapshot.tasks
             ],
         }
@@ -245,27 +297,22 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
     ) -> list[StateSnapshot]:
         graph, log = self._log(run)
         entries = await log.read(run.io)
-        thread = GraphThread(graph.plan.keys, graph.plan.keys.empty())
+        at = run.configurable.get("checkpoint_id")
+        if at is not None:
+            entries = chain_of(entries, at)
+        states = all_states(graph.plan.keys, entries, log.namespace)[::-1]
+        before_id = (before or {}).get("configurable", {}).get("checkpoint_id")
+        places = [place for place, state in enumerate(states) if state.base == before_id]
+        if before_id is not None and places:
+            states = states[places[0] + 1 :]
         snapshots: list[StateSnapshot] = []
-        chain = chain_of(entries, run.configurable.get("checkpoint_id"))
-        for entry in chain:
-            kind = thread.take_entry(entry)
-            if kind in CHECKPOINT_KINDS:
-                snapshots.append(graph.snapshot(thread, log.thread_id, log.namespace))
-            elif snapshots:  # results of the step: its finished tasks, its questions
-                snapshots[-1] = graph.snapshot(thread, log.thread_id, log.namespace)
-        snapshots.reverse()
-        if before is not None:
-            before_id = before.get("configurable", {}).get("checkpoint_id")
-            ids = [snapshot.config["configurable"].get("checkpoint_id") for snapshot in snapshots]
-            snapshots = snapshots[ids.index(before_id) + 1 :] if before_id in ids else snapshots
-        if filter:
-            snapshots = [
-                snapshot
-                for snapshot in snapshots
-                if all((snapshot.metadata or {}).get(key) == value for key, value in filter.items())
-            ]
-        return snapshots[:limit]
+        for state in states:
+            if limit is not None and len(snapshots) >= limit:
+                break
+            metadata = {"source": state.source, "step": state.step, "parents": state.parents}
+            if all(metadata.get(key) == value for key, value in (filter or {}).items()):
+                snapshots.append(graph.snapshot(state, log.thread_id, log.namespace))
+        return snapshots
 
     async def _update(
         self,
@@ -274,50 +321,72 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         as_node: str | None,
     ) -> RunnableConfig:
         graph, log = self._log(run)
-        plan = graph.plan
         thread = await load_thread(graph, log, run.io, run.configurable.get("checkpoint_id"))
-        node = as_node or graph._default_node(thread)
-        update = plan.keys.check(plan.keys.as_update(values), "update_state")
-        body = record("update")
-        if node is None or node == END:
-            body["tasks"] = [
-                {"name": "update_state", "update": plan.keys.encode(update, "update_state")}
-            ]
-            if node == END:
-                body |= {"step": thread.step + 1, "next": []}
-            else:
-                body |= {
-                    "step": thread.step + 1,
-                    "next": [encode_target(target, plan.keys) for target in thread.next],
-                }
-        else:
-            if node != START and node not in plan.nodes:
-                raise InvalidUpdateError(f"update_state(as_node={node!r}): there is no such node")
-            values_after = plan.keys.join(thread.values, [(node, update)])
-            goto = []
-            if node in plan.branches:
-                loop = GraphLoop(graph, run.patched(kwargs={}), wants=frozenset(), outer=None)
-                goto = await loop.ask_branches(
-                    plan.branches[node], node, values_after, run, Runtime(store=graph.store)
-                )
-            outcome = TaskOutcome(node, update, goto)
-            targets, waiting, deferred = plan.next_targets(
-                [outcome], thread.waiting, thread.deferred
-            )
-            body["tasks"] = [{"name": node, "update": plan.keys.encode(update, "update_state")}]
-            body |= {
-                "step": thread.step + 1,
-                "next": [encode_target(target, plan.keys) for target in targets],
-                "waiting": waiting,
-                "deferred": deferred,
-            }
-        if thread.is_paused:
-            body["paused"] = True
-        if body["next"] == [encode_target(target, plan.keys) for target in thread.next]:
-            body["keeps"] = True
+        is_last = thread.head == log.last
+        if not is_last:
+            thread.begin_branch(with_step=False)
+        body = await graph._change(run, thread, values, as_node)
+        is_same = body.get("next") == [
+            encode_target(target, graph.plan.keys) for target in thread.next
+        ]
+        if is_last and log.namespace and is_same:
+            body["keeps"] = True  # the outer run has the question of a nested one, and its answer
+        lineage = thread.take_fork()
+        if lineage is not None:
+            body["lineage"] = lineage
+        if thread.parents:
+            body["parents"] = thread.parents
         pending = log.add(body, thread.head)
         await log.flush(run.io, pending)
-        return _config(log.thread_id, log.namespace, pending.entry.id)
+        outer = run.configurable.get("checkpoint_map") or thread.parents
+        return _config(log.thread_id, log.namespace, pending.entry.id, outer)
+
+    async def _change(
+        self,
+        run: Run,
+        thread: GraphThread,
+        values: Any,  # noqa: ANN401  as in update_state
+        as_node: str | None,
+    ) -> dict[str, Any]:
+        """Return the record of a change from outside; no question is open after it."""
+        keys = self.plan.keys
+        if as_node == COPY:
+            return record("fork", sibling=True)
+        update = keys.check(keys.as_update(values), "update_state")
+        encoded = keys.encode(update, "update_state")
+        if as_node == INPUT:
+            return {**record("input", values=encoded), "step": thread.step + 1}
+        node = as_node or self._default_node(thread)
+        body = record("update", tasks=[{"name": node or "update_state", "update": encoded}])
+        targets, waiting, deferred = thread.next, thread.waiting, thread.deferred
+        if node == END:
+            targets, waiting, deferred = [], {}, []
+        elif node is not None:
+            targets, waiting, deferred = await self._targets_after(run, thread, node, update)
+        return {
+            **body,
+            "step": thread.step + 1,
+            "next": [encode_target(target, keys) for target in targets],
+            "waiting": waiting,
+            "deferred": deferred,
+            "paused": thread.is_paused,
+        }
+
+    async def _targets_after(
+        self, run: Run, thread: GraphThread, node: str, update: Values
+    ) -> tuple[list[Target], dict[str, list[str]], list[str]]:
+        """Return what comes next as if a node had made this update."""
+        plan = self.plan
+        if node != START and node not in plan.nodes:
+            raise InvalidUpdateError(f"update_state(as_node={node!r}): there is no such node")
+        goto: list[Target] = []
+        if node in plan.branches:
+            loop = GraphLoop(self, run.patched(kwargs={}), wants=frozenset(), outer=None)
+            values = plan.keys.join(thread.values, [(node, update)])
+            goto = await loop.ask_branches(
+                plan.branches[node], node, values, run, Runtime(store=self.store)
+            )
+        return plan.next_targets([TaskOutcome(node, update, goto)], thread.waiting, thread.deferred)
 
     def _default_node(self, thread: GraphThread) -> str | None:
         """Return the node that an update without a name counts as: the last node that ran, if it was the only one."""
@@ -384,19 +453,19 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         return super().with_config(config, **kwargs)
 
 
-def _config(thread_id: str, namespace: str, checkpoint: str | None) -> RunnableConfig:
+def _config(
+    thread_id: str,
+    namespace: str,
+    checkpoint: str | None,
+    parents: Mapping[str, str] | None = None,
+) -> RunnableConfig:
     configurable: dict[str, Any] = {"thread_id": thread_id, "checkpoint_ns": namespace}
     if checkpoint is not None:
         configurable["checkpoint_id"] = checkpoint
+        if namespace:
+            configurable["checkpoint_map"] = {**(parents or {}), namespace: checkpoint}
     return {"configurable": configurable}
 
 
 def _with_config(run: Run, config: RunnableConfig) -> Run:
     return Run.root(run.io, config, {})
-
-
-def _replace(snapshot: StateSnapshot, *, tasks: tuple[GraphTask, ...]) -> StateSnapshot:
-    return StateSnapshot(
-        snapshot.values, snapshot.next, snapshot.config, snapshot.metadata, snapshot.created_at,
-        snapshot.parent_config, tasks, snapshot.interrupts,
-    )  # fmt: skip

@@ -9,21 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from foldline._config import DEFAULT_RECURSION_LIMIT
 from foldline._run import Run
+from foldline.checkpoint.base import Entry
 from foldline.exceptions import GraphRecursionError, StoreError, UsageError
 from foldline.graph.nodes import call_function
 from foldline.graph.plan import Branch
 from foldline.graph.records import (
+    BASES,
     GraphThread,
     Target,
     Task,
     TaskOutcome,
     decode_target,
     encode_target,
+    one_checkpoint,
     record,
 )
 from foldline.graph.runtime import Runtime, current_task
 from foldline.graph.start import GraphStart
 from foldline.graph.task_run import ParentCommand, TaskRun
+from foldline.graph.types import START
 from foldline.runnables.base import Runnable
 from foldline.utils.strings import suggestion
 from foldline.workflows.events import FlowEvent
@@ -100,6 +104,29 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         self._step_count = 0
         self._current: AbstractContextManager[None] | None = None
         self.is_stopped = False
+        self._questions: dict[str, list[Interrupt]] = {}
+        """The questions of the current step, by task."""
+        if self.context.log is not None:
+            self.context.log.squeeze = one_checkpoint
+
+    @property
+    def is_at_breakpoint(self) -> bool:
+        """Whether the run stopped at a breakpoint."""
+        return self.is_stopped
+
+    @property
+    def place(self) -> str:
+        """The namespace as text: the seed of the ids of tasks."""
+        return "|".join(self.namespace)
+
+    async def append(self, *bodies: dict[str, Any]) -> list[Entry]:
+        """Write records; a checkpoint of a nested run names those of the outer runs."""
+        outer = self.outer
+        if outer is not None and self.is_inner and outer.parents:
+            for body in bodies:
+                if body["kind"] in BASES:
+                    body["parents"] = dict(outer.parents)
+        return await self.context.append(*bodies)
 
     @property
     def thread(self) -> GraphThread:
@@ -118,20 +145,23 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
 
     def step_events(self) -> AsyncGenerator[FlowEvent, None]:
         """Run one step and store it; yield its events."""
-        return self.output.run_body(self._step, is_live=bool(self.wants & LIVE_CHANNELS))
+        sends_updates = "updates" in self.wants and len(self.thread.next) > 1
+        is_live = sends_updates or bool(self.wants & LIVE_CHANNELS)
+        return self.output.run_body(self._step, is_live=is_live)
 
     async def _step(self) -> None:
         """Run one step: run its tasks, merge their updates, store the result."""
         thread = self.thread
-        self.tasks = thread.tasks("|".join(self.namespace))
+        if thread.next == [START]:  # the round of an input that is in the log and has not begun
+            await GraphStart(self).plan_round(thread.input or {})
+            return
+        self.tasks = thread.tasks(self.place)
         if (
             self.before
             and not thread.is_paused
             and any(task.name in self.before for task in self.tasks)
         ):
-            await self.context.append(record("pause", nodes=[task.name for task in self.tasks]))
-            thread.is_paused = self.is_stopped = True
-            self._publish_pause([task.name for task in self.tasks])
+            await self._pause([task.name for task in self.tasks])
             return
         if self._step_count >= self.limit:
             raise GraphRecursionError(
@@ -147,7 +177,9 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         unfinished = [task for task in self.tasks if task.id not in finished]
         if len(self.tasks) == 1 and unfinished:
             return [await self._run_one(unfinished[0])]
-        interrupts: dict[int, list[Interrupt]] = {}
+        if self.thread.finished:
+            self._publish_finished()
+        is_stopped = False
         errors: dict[int, BaseException] = {}
         outcomes = self.io.as_completed(
             lambda index: self._run_parallel(unfinished[index]), range(len(unfinished)), limit=self.run.max_concurrency
@@ -155,16 +187,17 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         async with aclosing(outcomes):
             async for index, _, error in outcomes:
                 if isinstance(error, FlowInterrupt):
-                    interrupts[index] = error.interrupts
+                    is_stopped = True
                 elif isinstance(error, Exception | ParentCommand):
                     errors[index] = error
                 elif error is not None:
                     raise error
         if errors:
             raise errors[min(errors)]
-        if interrupts:
+        if is_stopped:
+            asked = self._questions
             raise FlowInterrupt(
-                [question for index in sorted(interrupts) for question in interrupts[index]]
+                [question for task in self.tasks for question in asked.get(task.id, ())]
             )
         return [finished[task.id] for task in self.tasks]
 
@@ -172,6 +205,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         try:
             outcome = await TaskRun(self, task).outcome()
         except FlowInterrupt as stop:
+            self._questions[task.id] = stop.interrupts
             self._publish_result(task, {}, interrupts=stop.interrupts)
             raise
         except Exception as error:
@@ -185,20 +219,22 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         """Record why a task failed, for `get_state`; a failing store does not replace the error."""
         if self.context.log is not None and not ends_run(error):
             with suppress(StoreError):
-                await self.context.append(record("fail", id=task.id, error=encode_error(error)))
+                await self.append(record("fail", id=task.id, error=encode_error(error)))
 
     async def _run_parallel(self, task: Task) -> None:
         """Run one of several tasks; it is stored at once, so that it is not repeated if another fails or stops."""
         outcome = await self._run_one(task)
         if self.context.log is not None:
-            await self.context.append(record("task", id=task.id, **self._encode(outcome)))
+            await self.append(record("task", id=task.id, **self._encode(outcome)))
         self.thread.finished[task.id] = outcome
+        self._publish_update(outcome)
 
     # -- storing
 
     async def _commit(self, outcomes: list[TaskOutcome]) -> None:
         """Merge the updates of a step into the state, and store it with the tasks of the next step."""
         thread, plan = self.thread, self.plan
+        is_published = bool(thread.finished)
         updates = [(f"the node {outcome.name!r}", outcome.update) for outcome in outcomes]
         values = plan.keys.join(thread.values, updates)
         targets, waiting, deferred = plan.next_targets(outcomes, thread.waiting, thread.deferred)
@@ -214,26 +250,27 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             )
             body["step"] = thread.step + 1
             body["next"] = [encode_target(target, plan.keys) for target in targets]
-            id = (await self.context.append(body))[0].id
+            id = (await self.append(body))[0].id
             thread.at = body["at"]
         thread.values = values
         thread.move(id, targets, thread.step + 1, waiting, deferred)
         thread.source, thread.last_nodes = "loop", [outcome.name for outcome in outcomes]
-        for outcome in outcomes:
-            self.output.publish(
-                "updates",
-                outcome.name,
-                {
-                    "node": outcome.name,
-                    "values": outcome.result
-                    if outcome.result is not None or not outcome.update
-                    else plan.keys.without_root(outcome.update),
-                },
-            )
-        self.publish_state()
+        self._questions = {}
+        if not is_published:
+            for outcome in outcomes:
+                self._publish_update(outcome)
+        self.publish_values()
+        self.publish_checkpoint()
         if self.after and any(outcome.name in self.after for outcome in outcomes) and targets:
-            self.is_stopped = True
-            self._publish_pause([task.name for task in thread.tasks("|".join(self.namespace))])
+            await self._pause([task.name for task in thread.tasks(self.place)])
+
+    async def _pause(self, next_nodes: list[str]) -> None:
+        """Stop at a breakpoint of this graph, or (without nodes) of a nested one."""
+        await self.append(record("pause", nodes=next_nodes))
+        self.thread.is_paused = self.is_stopped = True
+        note_pause(self.run, next_nodes)
+        if not self.is_inner:
+            self.output.publish("updates", "__interrupt__", {"node": "__interrupt__", "values": ()})
 
     def _encode(self, outcome: TaskOutcome) -> dict[str, Any]:
         where = f"the update of {outcome.name!r}"
@@ -257,9 +294,19 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         )
 
     async def keep_questions(self, interrupts: list[Interrupt]) -> None:
-        """Record and publish that the run stopped for these questions."""
-        questions = [[question.id, pack(question.value, "a question")] for question in interrupts]
-        await self.context.append(record("stop", interrupts=questions))
+        """Record and publish that the run stopped for these questions; none: at a breakpoint of a nested graph."""
+        if not interrupts:
+            await self._pause([])
+            return
+        questions = [
+            [question.id, pack(question.value, "a question"), task_id]
+            for task_id, asked in self._questions.items()
+            for question in asked
+        ]
+        await self.append(record("stop", questions=questions))
+        for task_id, asked in self._questions.items():
+            for question in asked:
+                self.thread.ask(task_id, question)
         for question in interrupts:
             data = {"interrupt_id": question.id, "payload": question.value}
             self.output.publish("input.requested", None, data)
@@ -309,17 +356,20 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
 
     def public_values(self) -> Any:  # noqa: ANN401  a dict, or the value of a state with one value
         """Return the part of the state that callers see."""
-        values = self.thread.values
+        thread = self.thread
+        values = thread.values_now(thread.tasks(self.place)) if thread.finished else thread.values
         if self.plan.output.is_root:
             return self.plan.keys.without_root(values)
         return {key: values[key] for key in self.plan.output.names if key in values}
 
-    def publish_state(self, *, only_values: bool = False) -> None:
-        """Publish the state, and the checkpoint that was written."""
-        if not self.wants:
-            return
-        self.output.publish("values", None, self.public_values())
-        if "checkpoints" in self.wants and not only_values and self.context.log is not None:
+    def publish_values(self) -> None:
+        """Publish the state."""
+        if "values" in self.wants:
+            self.output.publish("values", None, self.public_values())
+
+    def publish_checkpoint(self) -> None:
+        """Publish the checkpoint that was written."""
+        if "checkpoints" in self.wants and self.context.log is not None:
             self.output.publish(
                 "checkpoints",
                 None,
@@ -328,9 +378,20 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 ),
             )
 
-    def _publish_pause(self, next_nodes: list[str]) -> None:
-        note_pause(self.run, next_nodes)
-        self.output.publish("updates", "__interrupt__", {"node": "__interrupt__", "values": ()})
+    def _publish_update(self, outcome: TaskOutcome, *, is_cached: bool = False) -> None:
+        values = outcome.result
+        if values is None and outcome.update:
+            values = self.plan.keys.without_root(outcome.update)
+        data = {"node": outcome.name, "values": values}
+        if is_cached:
+            data["is_cached"] = True
+        self.output.publish("updates", outcome.name, data)
+
+    def _publish_finished(self) -> None:
+        """Publish the updates of tasks that an earlier run has finished."""
+        for task in self.tasks:
+            if task.id in self.thread.finished:
+                self._publish_update(self.thread.finished[task.id], is_cached=True)
 
     def publish_task(self, task: Task, value: object) -> None:
         """Publish that a task begins."""

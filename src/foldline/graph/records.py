@@ -1,21 +1,30 @@
 """The records of a graph's thread, and the state they add up to. Stored records are untrusted input.
 
-input     a caller's input, and the tasks of the first step
+input     a caller's input as it came; the next step is START
+plan      the input is merged into the state: the tasks of the first step
 task      one task of a step with several is done: its update, and its targets
 fail      a task of the current step failed: its error
 step      a step is done: the updates of its tasks, and the tasks of the next step
 update    the state was changed from outside (update_state)
-fork      a run continues from an earlier checkpoint
-pause     the run stopped before a node (interrupt_before)
+fork      a run continues from an earlier checkpoint; or a copy of it, beside it
+exit      all checkpoints of a run with durability="exit", as one
+pause     the run stopped at a breakpoint, of this graph or of a nested one
 stop      the run stopped for these questions
 resume    the answers to them
 claim     a process continues the run (after a crash)
+
+A thread may have branches. A record that begins one (its parent is not the last record of a branch) stores the
+`lineage`: how far each older branch counts. The position of a record is its branch (the id of the record that began it,
+"0" for the first) and its number there. A nested log stores with each record the position of the outer run, so what
+belongs to a branch is found by comparing numbers. In records of form 1 an `input` has the first tasks too, and nested
+logs store the id of an outer record.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -23,21 +32,20 @@ from typing import Any
 from foldline.checkpoint.base import Entry
 from foldline.exceptions import SchemaError
 from foldline.graph.schema import StateKeys
-from foldline.graph.types import END, Send
+from foldline.graph.types import END, START, Send
 from foldline.workflows.interrupts import Interrupt
 from foldline.workflows.journal import VERSION, decode_error, read_body
 from foldline.workflows.thread_state import ThreadState
-from foldline.workflows.values import pack, unpack
+from foldline.workflows.values import pack, to_text, unpack
 
 __all__ = ["GraphThread", "Task", "TaskOutcome", "decode_target", "encode_target", "record"]
 
 Values = dict[str, Any]
 Target = str | Send
-KINDS = frozenset(
-    {"input", "task", "fail", "step", "update", "fork", "pause", "stop", "resume", "claim"}
-)
-BASES = frozenset({"input", "step", "update", "fork"})
-"""The kinds after which a new step begins."""
+FORM = 2
+BASES = frozenset({"input", "plan", "step", "update", "fork", "exit"})
+"""The kinds after which a new step begins: the checkpoints."""
+KINDS = BASES | {"task", "fail", "pause", "stop", "resume", "claim"}
 
 
 @dataclass(slots=True)
@@ -70,15 +78,21 @@ class GraphThread(ThreadState):
     keys: StateKeys
     values: Values
     next: list[Target] = field(default_factory=list)
-    step: int = field(default=-1, kw_only=True)
+    step: int = field(default=-2, kw_only=True)
     seed: str | None = None
     """The seed of the ids of the next step's tasks."""
     base_parent: str | None = None
+    parents: dict[str, str] = field(default_factory=dict)
+    """The checkpoints of the outer runs when the last one was written, by namespace."""
     source: str = "input"
+    input: Values | None = None
+    """The input of a round that has not begun: the next step is START."""
     finished: dict[str, TaskOutcome] = field(default_factory=dict)
     """Results of the finished tasks of the current step."""
     failures: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Errors of its failed tasks, until the run continues."""
+    asked: dict[str, list[Interrupt]] = field(default_factory=dict)
+    """The questions that its tasks have asked, answered or not, by task."""
     waiting: dict[str, list[str]] = field(default_factory=dict)
     """Edges from several nodes: which of these have run."""
     deferred: list[str] = field(default_factory=list)
@@ -91,33 +105,44 @@ class GraphThread(ThreadState):
         """Whether there is a next step."""
         return bool(self.next)
 
-    def take_entry(self, entry: Entry) -> str:
-        """Add an entry; return its kind."""
-        body = read_body(entry, KINDS, "a graph")
+    def copy(self) -> GraphThread:
+        """Return a copy that takes records of its own; values are shared."""
+        new = copy.copy(self)
+        new.finished, new.failures = dict(self.finished), dict(self.failures)
+        new.asked = {task: list(questions) for task, questions in self.asked.items()}
+        new.answers, new.chain = dict(self.answers), set(self.chain)
+        return new
+
+    # -- records
+
+    def take_entry(self, entry: Entry, place: int | None = None) -> str:
+        """Add an entry, which has this place in its log; return its kind."""
+        body = read_body(entry, KINDS, "a graph", form=FORM)
         try:
-            self.take(entry.id, body)
+            self._take_next(entry.id, body)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, SchemaError):
                 raise
             raise SchemaError(f"record {entry.id} is damaged and was not read: {error}") from error
+        if body["v"] == VERSION and place is not None:
+            self.seq = place  # form 1 has no branches: positions are places in the log
+            if body["kind"] in BASES:
+                self.base_seq = place
         return str(body["kind"])
 
     def take(self, id: str, body: Mapping[str, Any]) -> None:
-        """Add a record."""
+        """Add a record that is the last one already."""
         kind = body["kind"]
-        self.head = id
-        self.chain.add(id)
         if kind == "task":
-            self.finished[body["id"]] = self._outcome(body, f"record {id}")
+            self.finished[body["id"]] = self.outcome_of(body, f"record {id}")
         elif kind == "fail":
             self.failures[body["id"]] = dict(body["error"])
         elif kind == "stop":
-            self.interrupts = [
-                Interrupt(unpack(value, "a question"), key) for key, value in body["interrupts"]
-            ]
+            self._take_questions(body)
         elif kind == "resume":
             self.take_answers(
-                {key: unpack(answer, "an answer") for key, answer in body["answers"].items()}
+                {key: unpack(answer, "an answer") for key, answer in body["answers"].items()},
+                body["at"],
             )
             self.failures = {}
         elif kind == "claim":
@@ -127,45 +152,114 @@ class GraphThread(ThreadState):
         elif kind in BASES:
             self._take_base(id, body)
 
+    def _take_next(self, id: str, body: Mapping[str, Any]) -> None:
+        if body["kind"] != "exit":
+            self.advance(id, body.get("lineage"))
+            self.take(id, body)
+            return
+        parent = self.base
+        for step_id, step_body in body["steps"]:
+            self._take_next(step_id, step_body)
+        self.base_parent = parent
+        self.source = "loop"
+
+    def _take_questions(self, body: Mapping[str, Any]) -> None:
+        self.interrupts = []
+        for key, value, *task in body.get("questions") or body["interrupts"]:  # form 1: no task
+            question = Interrupt(unpack(value, "a question"), key)
+            self.interrupts.append(question)
+            self.ask(task[0] if task else None, question)
+
+    def ask(self, task_id: str | None, question: Interrupt) -> None:
+        """Note the question of a task; one that it has asked before stays as it is."""
+        questions = self.asked.setdefault(task_id or "", [])
+        if all(question.id != known.id for known in questions):
+            questions.append(question)
+
+    def questions_of(self, task_id: str) -> list[Interrupt]:
+        """Return the questions that a task of the current step has asked; those of form 1 belong to all tasks."""
+        return [*self.asked.get(task_id, ()), *self.asked.get("", ())]
+
+    @property
+    def questions(self) -> list[Interrupt]:
+        """The questions that an answer may be for: the open ones; those of a task that failed after its answer."""
+        return self.interrupts or [
+            question
+            for task_id in self.failures
+            for question in self.questions_of(task_id)
+            if question.id in self.answers
+        ]
+
     def _take_base(self, id: str, body: Mapping[str, Any]) -> None:
-        where = f"record {id}"
-        current_step = (
-            self.seed,
-            self.finished,
-            self.interrupts,
-            self.answered_questions,
-            self.answers,
-            self.chain,
-        )
-        outcomes = [self._outcome(task, where) for task in body.get("tasks", ())]
+        kind, where = body["kind"], f"record {id}"
+        outcomes = [self.outcome_of(task, where) for task in body.get("tasks", ())]
         outcomes += [self.finished[task_id] for task_id in body.get("done", ())]
         if outcomes:
             self.values = self.keys.join(
                 self.values, [(outcome.name, outcome.update) for outcome in outcomes]
             )
-        if body["kind"] == "input" and "values" in body:
-            update = self.keys.decode(body["values"], where)
-            self.values = self.keys.join(self.values, [("the input", update)])
+        is_plan = kind == "plan" or (kind == "input" and "next" in body)
+        if kind == "input":
+            self.input = self.keys.decode(body.get("values", {}), where)
+        if is_plan:
+            self.merge_input()
+        before = self._current_step()
         if "next" in body:
             targets = [decode_target(target, self.keys) for target in body["next"]]
-            self.move(
-                id, targets, int(body["step"]), body.get("waiting", {}), body.get("deferred", [])
-            )
+            step, waiting = int(body["step"]), body.get("waiting", {})
+            self.move(id, targets, step, waiting, body.get("deferred", []))
+        elif kind == "input":
+            self.move(id, [START], int(body["step"]), {}, [])
         else:
-            self.move(id, self.next, self.step, self.waiting, self.deferred)
-        self.last_nodes = [outcome.name for outcome in outcomes]
+            self._fork(id, is_sibling=bool(body.get("sibling")))
+        if kind != "fork":
+            self.last_nodes = [outcome.name for outcome in outcomes]
         self.is_paused = bool(body.get("paused"))
         if body.get("keeps"):  # the next tasks are the same: their questions and results stay
-            (
-                self.seed,
-                self.finished,
-                self.interrupts,
-                self.answered_questions,
-                self.answers,
-                self.chain,
-            ) = current_step
-        self.source = "loop" if body["kind"] == "step" else str(body["kind"])
+            self._restore(before)
+        self.parents = body.get("parents", {})
+        self.source = "loop" if kind == "step" or is_plan else str(kind)
+        if is_plan and kind == "input":
+            self.source = "input"
         self.at = body["at"]
+
+    def _fork(self, id: str, *, is_sibling: bool) -> None:
+        """Begin the same step again on a new branch; a sibling stands beside its checkpoint, with tasks of its own."""
+        seed, parent = self.seed, self.base_parent
+        self.move(id, self.next, self.step + 1, self.waiting, self.deferred)
+        if is_sibling:
+            self.base_parent = parent
+        else:
+            self.seed = seed
+
+    def _current_step(self) -> tuple[Any, ...]:
+        return (
+            self.seed,
+            self.finished,
+            self.asked,
+            self.interrupts,
+            self.answered,
+            self.answers,
+            self.chain,
+            self.base_branch,
+        )
+
+    def _restore(self, step: tuple[Any, ...]) -> None:
+        (
+            self.seed,
+            self.finished,
+            self.asked,
+            self.interrupts,
+            self.answered,
+            self.answers,
+            self.chain,
+            self.base_branch,
+        ) = step
+
+    def merge_input(self) -> None:
+        """Merge the input of a round into the state."""
+        self.values = self.keys.join(self.values, [("the input", self.input or {})])
+        self.input = None
 
     def move(
         self,
@@ -177,13 +271,22 @@ class GraphThread(ThreadState):
     ) -> None:
         """Begin the next step."""
         self.base_parent, self.base, self.seed = self.base, id, id
+        self.base_branch, self.base_seq = self.branch, self.seq
         self.next, self.step, self.waiting, self.deferred = targets, step, waiting, deferred
-        self.finished, self.failures = {}, {}
+        self.finished, self.failures, self.asked = {}, {}, {}
         self.clear_questions()
         self.chain = set() if id is None else {id}
         self.is_paused = False
 
-    def _outcome(self, body: Mapping[str, Any], where: str) -> TaskOutcome:
+    def values_now(self, tasks: Sequence[Task]) -> Values:
+        """Return the state with the results of the tasks of the current step that are finished."""
+        if not self.finished:
+            return self.values
+        done = [self.finished[task.id] for task in tasks if task.id in self.finished]
+        return self.keys.join(self.values, [(outcome.name, outcome.update) for outcome in done])
+
+    def outcome_of(self, body: Mapping[str, Any], where: str) -> TaskOutcome:
+        """Return the result of a task from its record."""
         return TaskOutcome(
             body["name"],
             self.keys.decode(body.get("update", {}), where),
@@ -221,7 +324,7 @@ def _task_id(seed: str, name: str, number: str) -> str:
 def record(kind: str, **fields: object) -> dict[str, Any]:
     """Make the body of a record; empty fields are left out."""
     body = {key: value for key, value in fields.items() if value not in (None, [], {})}
-    return {"v": VERSION, "kind": kind, "at": datetime.now(UTC).isoformat(), **body}
+    return {"v": FORM, "kind": kind, "at": datetime.now(UTC).isoformat(), **body}
 
 
 def encode_target(target: Target, keys: StateKeys) -> object:
@@ -251,3 +354,16 @@ def decode_target(packed: str | list[Any], keys: StateKeys) -> Target:
     return Send(
         str(node), {key: unpack(value, where, types.get(key, Any)) for key, value in arg.items()}
     )
+
+
+def one_checkpoint(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries of a run with its checkpoints as one, which has the id of the last (durability="exit")."""
+    bodies = [read_body(entry, KINDS, "a graph", form=FORM) for entry in entries]
+    bases = [number for number, body in enumerate(bodies) if body["kind"] in BASES]
+    if len(bases) < 2:
+        return list(entries)
+    last = bases[-1]
+    steps = [[entries[number].id, bodies[number]] for number in range(last + 1)]
+    body = record("exit", steps=steps, under=bodies[last].get("under"))
+    rest = list(entries[last + 1 :])
+    return [Entry(entries[last].id, entries[0].parent, to_text(body)), *rest]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from foldline.exceptions import UsageError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["GraphStart"]
 
 COMMAND = "the Command"
+Values = dict[str, Any]
 
 
 class GraphStart(ThreadStart[RunContext[GraphThread]]):
@@ -38,28 +39,34 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         assert context.log is not None
         graph, log, io = self.loop.graph, context.log, context.io
         resumes = isinstance(value, Command) and value.resume is not None
-        context.thread = await load_thread(graph, log, io, at, with_pending=resumes)
-        if at is None or value is not None:
+        context.thread = await load_thread(graph, log, io, at, with_pending=True)
+        if context.thread.head == log.last:
             return False
-        latest = await load_thread(graph, log, io, at, with_pending=True)
-        if latest.head != log.last:
-            return True
-        context.thread = latest  # the named checkpoint is the last one
-        return False
+        is_replay = at is not None and not resumes
+        if is_replay:  # the step begins again, without its results and answers
+            context.thread = await load_thread(graph, log, io, at)
+        context.thread.begin_branch(with_step=not is_replay)
+        return is_replay and value is None
 
     def continues_nested(self) -> bool:
         """Whether a nested graph continues; a finished one with its own thread begins a new run."""
-        return self.context.thread.is_unfinished or self.loop.graph.checkpointer is not True
+        return super().continues_nested() and (
+            self.context.thread.is_unfinished or self.loop.graph.checkpointer is not True
+        )
+
+    def stands_at_breakpoint(self) -> bool:
+        """Whether the run stopped at a breakpoint, where it continues with any answer."""
+        return self.context.thread.is_paused and not self.context.thread.interrupts
 
     async def begin(self, kind: str) -> None:
         """Record that the run continues."""
         await self._begin(record(kind))
 
     async def _begin(self, *bodies: dict[str, Any]) -> None:
-        entries = await self.context.append(*bodies)
+        entries = await self.loop.append(*bodies)
         for body, entry in zip(bodies, entries, strict=False):
             self.context.thread.take(entry.id, body)
-        self.loop.publish_state(only_values=True)
+        self.loop.publish_values()
 
     # -- an input
 
@@ -67,6 +74,20 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         """Begin a round at START, and at the targets of a command."""
         keys, thread = self.plan.keys, self.context.thread
         update = keys.check(self._input_values(value), "the input")
+        bodies = []
+        if self.context.log is not None:
+            bodies = [record("input", values=keys.encode(update, "the input"))]
+            bodies[0]["step"] = thread.step + 1
+        await self.plan_round(update, goto, bodies)
+
+    async def plan_round(
+        self,
+        update: Values,
+        goto: list[Target] | None = None,
+        bodies: Sequence[dict[str, Any]] = (),
+    ) -> None:
+        """Merge the input of a round, and choose its first tasks; the record of the input is written with them."""
+        keys, thread = self.plan.keys, self.context.thread
         values = keys.join(thread.values, [("the input", update)])
         start_targets = list(goto or ())
         branches = self.plan.branches.get(START)
@@ -78,17 +99,25 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         targets, waiting, deferred = self.plan.next_targets(
             [TaskOutcome(START, {}, start_targets)], {}, []
         )
-        id = None
+        id, step = None, thread.step + 1 + (thread.input is None)
         if self.context.log is not None:
-            body = record("input", values=keys.encode(update, "the input"))
-            body["step"] = thread.step + 1
+            body = record("plan", waiting=waiting, deferred=deferred)
+            body["step"] = step
             body["next"] = [encode_target(target, keys) for target in targets]
-            id = (await self.context.append(body))[0].id
+            entries = await self.loop.append(*bodies, body)
+            if bodies:
+                thread.at = bodies[0]["at"]
+                thread.move(entries[0].id, [START], step - 1, {}, [])
+                thread.input, thread.source = update, "input"
+                self.loop.publish_checkpoint()
+            id = entries[-1].id
             thread.at = body["at"]
-        thread.values = values
-        thread.move(id, targets, thread.step + 1, waiting, deferred)
-        thread.source = "input"
-        self.loop.publish_state()
+        thread.values, thread.input = values, None
+        thread.move(id, targets, step, waiting, deferred)
+        thread.source, thread.last_nodes = "loop", []
+        if update:
+            self.loop.publish_values()
+        self.loop.publish_checkpoint()
 
     def _input_values(self, value: object) -> Mapping[str, Any]:
         if self.plan.keys.is_root:

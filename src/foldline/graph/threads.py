@@ -1,4 +1,4 @@
-"""Loads the state of a thread from its log."""
+"""Loads the state of a thread, or the states of all its checkpoints, from its log."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from foldline._io import IO
 from foldline.checkpoint.base import Entry
 from foldline.exceptions import SchemaError
-from foldline.graph.records import BASES, KINDS, GraphThread
-from foldline.workflows.journal import chain_of, read_body
+from foldline.graph.records import BASES, FORM, KINDS, GraphThread
+from foldline.graph.schema import StateKeys
+from foldline.graph.types import START
+from foldline.workflows.journal import read_body
 from foldline.workflows.log import Log
 
 if TYPE_CHECKING:
     from foldline.graph.compiled import CompiledStateGraph
 
-__all__ = ["load_thread"]
+__all__ = ["all_states", "load_thread"]
 
 
 async def load_thread(
@@ -29,16 +31,55 @@ async def load_thread(
     keys = graph.plan.keys
     thread = GraphThread(keys, keys.empty())
     entries = await log.read(io)
-    chain = chain_of(entries, at)
-    for entry in [*chain, *(_pending_after(entries, at) if at and with_pending else ())]:
-        thread.take_entry(entry)
+    chain = log.chain_of(entries, at)
+    if at is not None and with_pending:
+        chain += _pending_after(entries, at)
+    places = {entry.id: place for place, entry in enumerate(entries)}
+    for entry in chain:
+        thread.take_entry(entry, places[entry.id])
     for target in thread.next:
         name = target if isinstance(target, str) else target.node
-        if name not in graph.plan.nodes:
+        if name not in graph.plan.nodes and name != START:
             raise SchemaError(
                 f"thread {log.thread_id!r} stands before the node {name!r}, which this graph does not have: use the "
                 "graph that began the thread, or move it by update_state(as_node=…)"
             )
+    return thread
+
+
+def all_states(keys: StateKeys, entries: list[Entry], namespace: str) -> list[GraphThread]:
+    """Return the state at each checkpoint of a log, of all branches, the oldest first.
+
+    Each has the results, questions and errors of its step: what followed the checkpoint before the next one.
+    """
+    after: dict[str | None, GraphThread] = {None: GraphThread(keys, keys.empty())}
+    states: dict[str, GraphThread] = {}
+    for place, entry in enumerate(entries):
+        if entry.parent not in after:
+            raise SchemaError(
+                f"entry {entry.id} follows {entry.parent}, which does not exist: the log is damaged"
+            )
+        before = after[entry.parent]
+        thread = before.copy()
+        kind = thread.take_entry(entry, place)
+        after[entry.id] = thread
+        if kind == "step" and before.base in states:
+            states[before.base] = _with_results(before, entry, namespace)
+        if kind in BASES:
+            states[entry.id] = thread
+        elif thread.base in states:
+            states[thread.base] = thread
+    return list(states.values())
+
+
+def _with_results(thread: GraphThread, entry: Entry, namespace: str) -> GraphThread:
+    """Return the state of a step with its result that the record of the next checkpoint has: of its only task."""
+    body = read_body(entry, KINDS, "a graph", form=FORM)
+    if not body.get("tasks"):
+        return thread
+    thread = thread.copy()
+    for task, result in zip(thread.tasks(namespace), body["tasks"], strict=False):
+        thread.finished[task.id] = thread.outcome_of(result, f"record {entry.id}")
     return thread
 
 
@@ -49,17 +90,17 @@ def _pending_after(entries: list[Entry], at: str) -> list[Entry]:
     """
     pending: list[Entry] = []
     kinds: list[str] = []
-    current = at
-    while True:
-        children = [
-            entry
-            for entry in entries
-            if entry.parent == current and read_body(entry, KINDS, "a graph")["kind"] not in BASES
-        ]
-        if not children:
+    children: dict[str, Entry] = {}
+    for entry in entries:
+        if entry.parent is not None:
+            children[entry.parent] = entry
+    current = children.get(at)
+    while current is not None:
+        kind = read_body(current, KINDS, "a graph", form=FORM)["kind"]
+        if kind in BASES:
             break
-        pending.append(children[-1])
-        kinds.append(read_body(children[-1], KINDS, "a graph")["kind"])
-        current = children[-1].id
+        pending.append(current)
+        kinds.append(kind)
+        current = children.get(current.id)
     has_continued = bool(pending) and pending[-1].id != entries[-1].id
     return pending[: kinds.index("resume")] if has_continued and "resume" in kinds else pending

@@ -23,6 +23,7 @@ __all__ = [
     "RetryPolicy",
     "Send",
     "StateSnapshot",
+    "TaskError",
     "default_retry_on",
     "interrupt",
 ]
@@ -57,6 +58,19 @@ class CachePolicy:
     """Seconds until a result expires."""
 
 
+class TaskError(str):
+    """The error of a task as text; `exception` is the error itself."""
+
+    __slots__ = ("exception",)
+    exception: Exception
+
+    def __new__(cls, exception: Exception) -> TaskError:
+        """Return the text of an error."""
+        text = super().__new__(cls, repr(exception))
+        text.exception = exception
+        return text
+
+
 @dataclass(frozen=True, slots=True)
 class GraphTask:
     """A task of the next step, or one that stopped for a person."""
@@ -64,7 +78,7 @@ class GraphTask:
     id: str
     name: str
     path: tuple[Any, ...] = ()
-    error: Exception | None = None
+    error: TaskError | None = None
     interrupts: tuple[Interrupt, ...] = ()
     state: Any = None
     """The state of a nested graph: a snapshot, or the config to get it."""

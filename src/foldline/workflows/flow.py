@@ -34,7 +34,8 @@ from foldline.workflows.durability import (
 from foldline.workflows.events import Emit
 from foldline.workflows.flow_run import Arguments, FlowRun
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
-from foldline.workflows.journal import KINDS, Journal, chain_of, read_body
+from foldline.workflows.journal import KINDS, Journal, read_body
+from foldline.workflows.log import chain_of
 from foldline.workflows.scope import FlowContext, current_scope
 from foldline.workflows.steps import Step
 from foldline.workflows.values import pack, unpack, unpack_plain

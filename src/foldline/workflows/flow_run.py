@@ -53,20 +53,24 @@ class FlowRun:
         self.interrupts: list[Interrupt] = []
         outer = current_parent.get()
         saver, thread_id = flow.checkpointer, run.configurable.get("thread_id")
-        key, lineage = "", None
+        key, old_key, lineage = "", None, None
         namespace: tuple[str, ...] = ()
         is_inner = outer is not None and outer.stores_run(saver, thread_id)
         if outer is not None:
-            namespace, place = outer.next_place()
+            namespace, place, old_place = outer.next_place()
             if emit is None:
                 emit, wants = outer.emit, outer.wants
             if is_inner:  # inside a node, an agent's tool or another flow
                 saver, thread_id, lineage = outer.checkpointer, outer.thread_id, outer.lineage
                 key = f"{place}|{flow.flow_name}"
+                if old_place is not None:
+                    old_key = f"{old_place}|{flow.flow_name}"
         self.thread_id: str | None = (
             str(thread_id) if thread_id is not None else new_id() if saver is not None else None
         )
-        self.journal = None if saver is None else Journal(saver, self.thread_id or "", key, lineage)
+        self.journal = (
+            None if saver is None else Journal(saver, self.thread_id or "", key, lineage, old_key)
+        )
         self.outer = outer if is_inner else None
         self.context = FlowContext(
             flow.flow_name,
@@ -275,7 +279,7 @@ class FlowRun:
             emit=context.emit,
             checkpointer=None if journal is None else journal.saver,
             thread_id=self.thread_id,
-            lineage=None if journal is None else journal.as_lineage(),
+            lineage=None if journal is None else journal,
             answers={} if context.questions is None else context.questions.answers,
         )
 

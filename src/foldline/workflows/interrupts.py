@@ -8,17 +8,19 @@ steps return their results from the journal, and `interrupt` returns the person'
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
-from foldline.exceptions import UsageError
+from foldline.exceptions import NothingToResumeError, UnknownInterruptError, UsageError
 from foldline.messages.tool import ToolOutputMixin
 
 __all__ = ["Command", "FlowInterrupt", "Interrupt", "InterruptScope", "answers_for", "interrupt"]
 
 Goto = TypeVar("Goto")
+ID_DIGITS = 32
+HEX = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +95,42 @@ def interrupt(value: object) -> Any:  # noqa: ANN401  the answer, of any type
     return scope.ask(value)
 
 
-def answers_for(resume: object, interrupts: list[Interrupt]) -> dict[str, Any]:
-    """Return the answers by the ids of their questions."""
-    ids = [item.id for item in interrupts]
-    if isinstance(resume, Mapping) and resume and set(resume) <= set(ids):
+def answers_for(
+    resume: object, questions: Sequence[Interrupt], answered: str | None = None
+) -> dict[str, Any]:
+    """Return the answers by the ids of their questions; raise if they are not for open ones.
+
+    A dict is a map of answers if all its keys have the form of an id; else it is the answer to the only question.
+    """
+    is_map = isinstance(resume, Mapping) and all(map(_is_id, resume))
+    if is_map and not resume:
+        raise UnknownInterruptError(
+            "Command(resume={}) answers no question: pass {id: answer, …}", "empty_map"
+        )
+    if not questions:
+        raise NothingToResumeError(
+            "there is nothing to resume: this thread did not stop for an answer, or has gone on since"
+            if answered is None
+            else f"there is nothing to resume: the question was answered at {answered}, and the run is under way or "
+            "was stopped; invoke(None) continues a run that was stopped"
+        )
+    ids = [question.id for question in questions]
+    if isinstance(resume, Mapping) and is_map:
+        for key in resume:
+            if key not in ids:
+                raise UnknownInterruptError(
+                    f"no open question has the id {key}: it was answered, or belongs to another branch. The open "
+                    f"ones are {', '.join(ids)}"
+                )
         return dict(resume)
-    if len(ids) == 1:
-        return {ids[0]: resume}
-    raise UsageError(
-        f"{len(ids)} answers are needed: Command(resume={{id: answer, …}}) for the ids {', '.join(ids)}"
-    )
+    if len(ids) > 1:
+        raise UnknownInterruptError(
+            f"there are multiple pending interrupts, and the answer does not say for which it is: "
+            f"Command(resume={{id: answer, …}}) with some of the ids {', '.join(ids)}",
+            "ambiguous",
+        )
+    return {ids[0]: resume}
+
+
+def _is_id(key: object) -> bool:
+    return isinstance(key, str) and len(key) == ID_DIGITS and not set(key) - HEX

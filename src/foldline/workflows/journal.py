@@ -27,7 +27,7 @@ from foldline.workflows.interrupts import Interrupt
 from foldline.workflows.log import Lineage, Log, PendingEntry
 from foldline.workflows.values import from_text, pack
 
-__all__ = ["Journal", "chain_of", "decode_error", "encode_error", "read_body"]
+__all__ = ["Journal", "decode_error", "encode_error", "read_body"]
 
 VERSION = 1
 KINDS = frozenset({"flow", "step", "fail", "stop", "resume", "claim", "end"})
@@ -42,6 +42,8 @@ class Journal:
     namespace: str = ""
     lineage: Lineage | None = None
     """The position of the outer run."""
+    old_namespace: str | None = None
+    """The namespace that an earlier version gave this journal."""
     is_open: bool = False
     head: str | None = None
     """The last record of the chain."""
@@ -62,14 +64,19 @@ class Journal:
     def __post_init__(self) -> None:
         self._lock = mutex()
         self._log = Log(self.saver, self.thread_id, self.namespace, self.lineage)
+        self._log.old_namespace = self.old_namespace
         self._under: dict[str, list[str]] = {}
         """The places of records under a place, at any depth."""
         self._chain: set[str] = set()
         """The records of this run."""
 
-    def as_lineage(self) -> Lineage:
-        """Return the position of this run, for the logs of agents and graphs that it calls."""
-        return Lineage(self._log, self._chain)
+    def mark(self) -> object:
+        """Return the position of this run, which the logs of agents and graphs that it calls store."""
+        return self._log.current
+
+    def covers(self, mark: object) -> bool:
+        """Whether a nested record was written by this run."""
+        return mark in self._chain
 
     def set_durability(self, durability: str | None) -> None:
         """Set when records are written: before the run continues, during the next step, or when the run ends."""
@@ -85,7 +92,9 @@ class Journal:
         """Load the log, once."""
         if self.is_open:
             return
-        for entry in chain_of(await self._log.read(io), at):
+        chain = await self._log.chain(io, at)
+        self.namespace = self._log.namespace
+        for entry in chain:
             self._take(entry.id, read_body(entry, KINDS, "a flow"))
         self.is_open = True
 
@@ -196,36 +205,15 @@ class Journal:
         await self._log.flush(io)
 
 
-def chain_of(entries: list[Entry], at: str | None = None) -> list[Entry]:
-    """Return the chain of entries that ends with `at` (default: the last one), the oldest first."""
-    if not entries:
-        if at is not None:
-            raise SchemaError(f"this thread has no checkpoint {at!r}")
-        return []
-    by_id = {entry.id: entry for entry in entries}
-    if at is not None and at not in by_id:
-        raise SchemaError(f"this thread has no checkpoint {at!r}")
-    chain: list[Entry] = []
-    current: Entry | None = by_id[at] if at is not None else entries[-1]
-    while current is not None:
-        chain.append(current)
-        if len(chain) > len(entries):
-            raise SchemaError("the entries of this thread form a cycle: its log is damaged")
-        if current.parent is not None and current.parent not in by_id:
-            raise SchemaError(
-                f"entry {current.id} follows {current.parent}, which does not exist: the log is damaged"
-            )
-        current = None if current.parent is None else by_id[current.parent]
-    return chain[::-1]
-
-
-def read_body(entry: Entry, kinds: frozenset[str], what: str) -> dict[str, Any]:
-    """Return the body of an entry; raise `SchemaError` if it has another version, or a kind that is not in `kinds`."""
+def read_body(
+    entry: Entry, kinds: frozenset[str], what: str, *, form: int = VERSION
+) -> dict[str, Any]:
+    """Return the body of an entry; raise `SchemaError` for a newer form, or a kind that is not in `kinds`."""
     body = from_text(entry.body, f"record {entry.id}")
-    if body["v"] != VERSION:
+    if not 1 <= body["v"] <= form:
         raise SchemaError(
             f"record {entry.id} was written by another version of foldline (form {body['v']!r}, this one reads "
-            f"{VERSION}): use that version to finish the thread, or begin a new one"
+            f"{form}): use that version to finish the thread, or begin a new one"
         )
     if body["kind"] not in kinds:
         raise SchemaError(

@@ -1,20 +1,20 @@
 """`Log`: entries appended to one namespace of a thread. Entries added while the store is busy are written together.
 
 Two processes never both continue a thread: an append names the last entry its writer has read, and the store rejects
-any other. A log inside another run (a sub-agent's, the steps of a tool) stores in each entry the outer record at that
-time: a fork of the outer thread sees the entries before the fork, and not those of another branch.
+any other. A log inside another run (a sub-agent's, the steps of a tool) stores in each entry the position of the outer
+run at that time: a fork of the outer thread sees the entries before the fork, and not those of another branch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from foldline._io import IO, RunningBody, mutex, shield
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
-from foldline.exceptions import FlowChangedError, StoreError, UsageError
+from foldline.exceptions import FlowChangedError, SchemaError, StoreError, UsageError
 from foldline.utils.uuid import new_id
 from foldline.workflows.values import from_text, to_text
 
@@ -22,6 +22,7 @@ __all__ = [
     "Lineage",
     "Log",
     "PendingEntry",
+    "chain_of",
     "check_durability",
     "ends_run",
     "thread_of",
@@ -36,26 +37,14 @@ class PendingEntry:
     is_written: bool = False
 
 
-@dataclass(slots=True)
-class Lineage:
-    """The position of the outer run of a log: its records since its last step."""
+class Lineage(Protocol):
+    """The outer run of a nested log: its position, and which positions were on its way there."""
 
-    log: Log
-    chain: set[str]
+    def mark(self) -> object:
+        """Return the position of the run; each record of a nested log stores it as `under`."""
 
-    def select(self, entries: list[Entry]) -> list[Entry]:
-        """Return the entries under a record of this branch, and later changes from outside."""
-        selected: dict[str | None, Entry] = {}
-        for entry in entries:
-            body = from_text(entry.body, f"record {entry.id}")
-            is_ours = (
-                body["under"] in self.chain
-                if "under" in body
-                else not entry.parent or entry.parent in selected
-            )
-            if is_ours:
-                selected[entry.id] = entry
-        return list(selected.values())
+    def covers(self, mark: object) -> bool:
+        """Whether a record with this mark belongs to the branch of the run."""
 
 
 class Log:
@@ -71,6 +60,8 @@ class Log:
         self.saver = saver
         self.thread_id = thread_id
         self.namespace = namespace
+        self.old_namespace: str | None = None
+        """The namespace that an earlier version gave this log, and in which its entries may be."""
         self.lineage = lineage
         """The position of the outer run; None if there is none."""
         self.last: str | None = None
@@ -85,20 +76,39 @@ class Log:
         self._adding = mutex()
         self._writing = mutex()
         self._turn: object = None
+        self.squeeze: Callable[[list[Entry]], list[Entry]] | None = None
+        """Makes one entry of several, for `durability="exit"`."""
+
+    async def chain(self, io: IO, at: str | None = None) -> list[Entry]:
+        """Return the entries up to `at`, or up to the last one of the outer run's branch, the oldest first."""
+        return self.chain_of(await self.read(io), at)
+
+    def chain_of(self, entries: list[Entry], at: str | None = None) -> list[Entry]:
+        """Return the same of entries that were read already."""
+        if at is None and self.lineage is not None:
+            at = _newest(entries, self.lineage)
+            if at is None:
+                return []
+        return chain_of(entries, at)
 
     async def read(self, io: IO) -> list[Entry]:
-        """Return the entries of this branch, the oldest first."""
+        """Return the entries of all branches, the oldest first."""
         try:
-            if self.saver.is_instant:
-                entries = self.saver.read(self.thread_id, self.namespace)
-            else:
-                entries = await io.call(self.saver.read, self.thread_id, self.namespace)
+            entries = await self._read(io, self.namespace)
+            if not entries and self.old_namespace is not None:
+                entries = await self._read(io, self.old_namespace)
+                if entries:
+                    self.namespace = self.old_namespace
         except StoreError as error:
             error.ends_run = True
             raise
         self.last = entries[-1].id if entries else None
-        if self.lineage is not None:
-            entries = self.lineage.select(entries)
+        return entries
+
+    async def _read(self, io: IO, namespace: str) -> list[Entry]:
+        if self.saver.is_instant:
+            return self.saver.read(self.thread_id, namespace)
+        entries: list[Entry] = await io.call(self.saver.read, self.thread_id, namespace)
         return entries
 
     @property
@@ -109,7 +119,7 @@ class Log:
     def add(self, body: dict[str, Any], parent: str | None) -> PendingEntry:
         """Add an entry that the next `flush` writes."""
         if self.lineage is not None:
-            body = {**body, "under": self.lineage.log.current}
+            body = {**body, "under": self.lineage.mark()}
         pending = PendingEntry(Entry(new_id(), parent, to_text(body)))
         with self._adding:
             self._pending.append(pending)
@@ -144,6 +154,9 @@ class Log:
         writer, self._writer = self._writer, None
         if writer is not None:
             await (writer.result() if io.blocking else shield(writer.result()))
+        if self.durability == "exit" and self.squeeze is not None:
+            entries = self.squeeze([pending.entry for pending in self._pending])
+            self._pending = [PendingEntry(entry) for entry in entries]
         self.durability = "sync"
         if self._failure is not None:
             raise self._failure
@@ -198,6 +211,56 @@ class Log:
             self.last = entries[-1].id
             for item in batch:
                 item.is_written = True
+
+
+def chain_of(entries: list[Entry], at: str | None = None) -> list[Entry]:
+    """Return the chain of entries that ends with `at` (default: the last one), the oldest first."""
+    if not entries:
+        if at is not None:
+            raise SchemaError(f"this thread has no checkpoint {at!r}")
+        return []
+    by_id = {entry.id: entry for entry in entries}
+    if at is not None and at not in by_id:
+        raise SchemaError(f"this thread has no checkpoint {at!r}")
+    chain: list[Entry] = []
+    current: Entry | None = by_id[at] if at is not None else entries[-1]
+    while current is not None:
+        chain.append(current)
+        if len(chain) > len(entries):
+            raise SchemaError("the entries of this thread form a cycle: its log is damaged")
+        if current.parent is not None and current.parent not in by_id:
+            raise SchemaError(
+                f"entry {current.id} follows {current.parent}, which does not exist: the log is damaged"
+            )
+        current = None if current.parent is None else by_id[current.parent]
+    return chain[::-1]
+
+
+def _newest(entries: list[Entry], lineage: Lineage) -> str | None:
+    """Return the last entry of a nested log that belongs to the branch of the outer run.
+
+    An entry without a mark is a change from outside, or older than marks: it belongs to the branch of its parent.
+    """
+    belongs: dict[str | None, bool] = {None: True}
+    by_id = {entry.id: entry for entry in entries}
+
+    def find(entry: Entry | None) -> bool:
+        path: list[str] = []
+        result = True
+        while entry is not None:
+            if entry.id in belongs:
+                result = belongs[entry.id]
+                break
+            path.append(entry.id)
+            body = from_text(entry.body, f"record {entry.id}")
+            if "under" in body:
+                result = lineage.covers(body["under"])
+                break
+            entry = by_id.get(entry.parent or "")
+        belongs.update(dict.fromkeys(path, result))
+        return result
+
+    return next((entry.id for entry in reversed(entries) if find(entry)), None)
 
 
 def check_durability(durability: object) -> None:

@@ -143,6 +143,7 @@ def _forward_event(event: FlowEvent, loop: RunLoop[Any]) -> None:
 
 
 def _stop_outer(loop: RunLoop[Any]) -> None:
-    """Stop the outer run for the questions of this one."""
-    if loop.is_inner and loop.interrupts:
+    """Stop the outer run for the questions of this one, or for its breakpoint."""
+    stops = bool(loop.interrupts) or loop.is_at_breakpoint
+    if stops and (loop.is_inner or (loop.context.log is None and loop.context.can_stop)):
         raise FlowInterrupt(loop.interrupts)

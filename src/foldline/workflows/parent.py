@@ -9,13 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.workflows.events import Emit
 from foldline.workflows.log import Lineage
 
 __all__ = ["Parent", "current_parent"]
+
+
+class Place(NamedTuple):
+    """The place of a nested run."""
+
+    namespace: tuple[str, ...]
+    key: str
+    """Its store key."""
+    old_key: str | None = None
+    """The store key that earlier versions gave it."""
 
 
 @dataclass(slots=True)
@@ -34,14 +44,20 @@ class Parent:
     """The position of the step's run in its log."""
     answers: Mapping[str, Any]
     tool_call_id: str | None = None
+    can_stop: bool = True
+    """Whether a question of a nested run stops the outer one."""
+    parents: Mapping[str, str] = field(default_factory=dict)
+    """The last checkpoints of the outer runs, by namespace."""
+    forks: dict[str, str] = field(default_factory=dict)
+    """The checkpoints at which nested runs begin again, by namespace; each is used once."""
     count: int = field(default=0)
 
-    def next_place(self) -> tuple[tuple[str, ...], str]:
-        """Return the namespace and store key of the next nested run; the same when the step is repeated."""
+    def next_place(self) -> Place:
+        """Return the place of the next nested run; the same when the step is repeated."""
         count, self.count = self.count, self.count + 1
         if not count:
-            return self.namespace, self.key
-        return (*self.namespace[:-1], f"{self.namespace[-1]}#{count}"), f"{self.key}#{count}"
+            return Place(self.namespace, self.key)
+        return Place((*self.namespace, str(count)), f"{self.key}|{count}", f"{self.key}#{count}")
 
     def stores_run(self, checkpointer: object, thread_id: object) -> bool:
         """Whether a nested run is stored as a part of this run; not if it has its own checkpointer and thread."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from foldline._io import IO, mutex
@@ -9,9 +10,9 @@ from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.workflows.event_output import EventOutput
 from foldline.workflows.interrupts import InterruptScope
-from foldline.workflows.log import Lineage, Log, thread_of
+from foldline.workflows.log import Log, thread_of
 from foldline.workflows.nesting import Parent
-from foldline.workflows.thread_state import ThreadState
+from foldline.workflows.thread_state import FIRST_BRANCH, ThreadState
 
 __all__ = ["RunContext"]
 
@@ -43,37 +44,58 @@ class RunContext(Generic[ThreadT]):
         self.namespace: tuple[str, ...] = ()
         self.key = ""
         """The store key of this run inside other runs."""
+        self._old_key: str | None = None
         if outer is not None:
-            self.namespace, self.key = outer.next_place()
+            self.namespace, self.key, self._old_key = outer.next_place()
             wants = wants if outer.emit is None else wants | outer.wants
         self.wants = wants
         self.saver: BaseCheckpointSaver | None = None
         self.thread_id: str | None = None
         self.is_inner = False
         """Whether this run is stored as a part of the outer run."""
-        self.log: Log | None = None
-        self._find_log(checkpointer)
+        self.forks: dict[str, str] = {}
+        """The checkpoints at which this run and nested ones begin again, by namespace."""
+        self.log: Log | None = self._find_log(checkpointer)
+        outer_stops = outer is not None and outer.can_stop
+        self.can_stop: bool = self.log is not None or outer_stops
+        """Whether the run may stop for an answer and continue later."""
         self.output = EventOutput(run.io, self.namespace, wants)
         self._adding = mutex()
 
-    def _find_log(self, checkpointer: BaseCheckpointSaver | bool | None) -> None:  # noqa: FBT001
+    def _find_log(self, checkpointer: BaseCheckpointSaver | bool | None) -> Log | None:  # noqa: FBT001
         outer, key, lineage = self.outer, "", None
         thread_id = self.run.configurable.get("thread_id")
         if checkpointer is False:
-            return
+            return None
         if outer is not None and outer.stores_run(checkpointer, thread_id):
             self.saver, self.thread_id, self.is_inner = outer.checkpointer, outer.thread_id, True
             if checkpointer is True:  # its thread outlives the step that calls it
                 self.namespace = tuple(part.partition(":")[0] for part in self.namespace)
-                self.key = "|".join(self.namespace)
-            else:
-                lineage = outer.lineage
-            key = self.key
+                self.key, self._old_key = "|".join(self.namespace), None
+            lineage = outer.lineage
+            key, self.forks = self.key, outer.forks
         elif isinstance(checkpointer, BaseCheckpointSaver):
             self.saver = checkpointer
             self.thread_id = thread_of(self.run.configurable, self.name)
-        if self.saver is not None:
-            self.log = Log(self.saver, self.thread_id or "", key, lineage)
+            self.forks = dict(self.run.configurable.get("checkpoint_map") or {})
+        if self.saver is None:
+            return None
+        log = Log(self.saver, self.thread_id or "", key, lineage)
+        log.old_namespace = self._old_key
+        return log
+
+    def keep_old_place(self) -> None:
+        """Keep the place of a thread of an earlier version: the ids of its tasks and questions are made from it."""
+        if self.log is not None and self.log.namespace != self.key:
+            *outer, last, number = self.namespace
+            self.key, self.namespace = self.log.namespace, (*outer, f"{last}#{number}")
+
+    def take_fork(self) -> str | None:
+        """Return the checkpoint from which the caller continues this run; None for the last one."""
+        if self.is_inner or self.forks:
+            return self.forks.pop(self.key, None)
+        checkpoint: str | None = self.run.configurable.get("checkpoint_id")
+        return checkpoint
 
     # -- storing
 
@@ -87,9 +109,11 @@ class RunContext(Generic[ThreadT]):
         thread, pending_entries = self.thread, []
         with self._adding:
             for body in bodies:
+                lineage = thread.take_fork()
+                if lineage is not None:
+                    body["lineage"] = lineage
                 pending_entries.append(self.log.add(body, thread.head))
-                thread.head = pending_entries[-1].entry.id
-                thread.chain.add(thread.head)
+                thread.advance(pending_entries[-1].entry.id, lineage)
         await self.log.flush(self.io, pending_entries[-1])
         return [pending.entry for pending in pending_entries]
 
@@ -117,13 +141,31 @@ class RunContext(Generic[ThreadT]):
             emit=self.output.send if self.wants else None,
             checkpointer=self.saver,
             thread_id=self.thread_id,
-            lineage=None if self.log is None else Lineage(self.log, self.thread.chain),
-            answers=self.thread.answers,
+            lineage=None if self.log is None else self.thread,
+            answers=self.answers,
             tool_call_id=tool_call_id,
+            can_stop=self.can_stop,
+            parents=self.parents,
+            forks=self.forks,
         )
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        """The answers to the questions of the current step; a nested run that is not stored has the outer run's."""
+        if self.log is None and self.outer is not None:
+            return self.outer.answers
+        return self.thread.answers
+
+    @property
+    def parents(self) -> dict[str, str]:
+        """The last checkpoints of this run and the outer ones, by namespace."""
+        outer = {} if self.outer is None or not self.is_inner else self.outer.parents
+        base = self.thread.base
+        return dict(outer) if base is None or self.log is None else {**outer, self.key: base}
 
     def interrupt_scope(self, place: str) -> InterruptScope:
         """Return the scope of `interrupt()` calls in a step."""
-        return InterruptScope(
-            f"{self.thread_id}/{place}", self.thread.answers, self.saver is not None
-        )
+        branch = self.thread.base_branch
+        if branch != FIRST_BRANCH:  # the same question on another branch is another question
+            place = f"{place}@{branch}"
+        return InterruptScope(f"{self.thread_id}/{place}", self.answers, self.can_stop)

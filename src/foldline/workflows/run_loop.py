@@ -81,6 +81,11 @@ class RunLoop(ABC, Generic[ContextT]):
         interrupts: list[Interrupt] = self.context.thread.interrupts
         return interrupts
 
+    @property
+    def is_at_breakpoint(self) -> bool:
+        """Whether the run stopped at a breakpoint."""
+        return False
+
     async def events(self, value: object) -> AsyncGenerator[FlowEvent, None]:
         """Run; yield the events."""
         output = self.context.output

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
-from foldline.exceptions import UsageError
+from foldline.exceptions import EmptyInputError
 from foldline.workflows.interrupts import Command, answers_for
 from foldline.workflows.run_context import RunContext
 
@@ -27,13 +27,14 @@ class ThreadStart(ABC, Generic[ContextT]):
 
     async def open(self, value: object) -> None:
         """Load the thread and apply the caller's input."""
-        context, is_fork = self.context, False
+        context, is_fork, at = self.context, False, None
         if context.log is not None:
-            at = None if context.is_inner else context.run.configurable.get("checkpoint_id")
-            is_fork = await self.load(at, value)
+            at = context.take_fork()
+            is_fork = await self.load(at, None if context.is_inner else value)
+            context.keep_old_place()
             context.log.set_durability(context.run.kwargs.get("durability"))
-        if context.is_inner and context.thread.head is not None and self.continues_nested():
-            await self._continue_nested()
+        if context.is_inner and (at is not None or self.continues_nested()):
+            await self._continue_nested(is_fork=is_fork)
         elif isinstance(value, Command):
             await self._take_command(value)
         elif value is None:
@@ -65,44 +66,53 @@ class ThreadStart(ABC, Generic[ContextT]):
 
     def continues_nested(self) -> bool:
         """Whether a nested run continues where it stopped when its step is called again."""
-        return True
+        return self.context.thread.head is not None
 
     # -- shared by both
 
     async def _continue(self, *, is_fork: bool) -> None:
         thread = self.context.thread
-        if not thread.is_unfinished:
-            raise UsageError(
-                f"{self.context.name} was invoked with None, which continues an unfinished thread, "
-                "and there is none"
+        if thread.head is None:
+            raise EmptyInputError(
+                f"{self.context.name} was called with None, which continues a thread, and there is none: pass an input"
             )
+        if not thread.is_unfinished:
+            return  # what is finished is not run again
         if is_fork:  # later records of the thread belong to another branch, and are done again
             await self.begin("fork")
         elif not thread.interrupts:
             await self.begin("claim")
 
     async def _take_command(self, command: Command[Any]) -> None:
-        questions = self.context.thread.questions
+        thread = self.context.thread
         changes = command.update is not None or bool(command.goto)
-        if command.resume is None and changes:
+        if changes and (command.resume is None or self.stands_at_breakpoint()):
             await self.take_change(command)
-            return
-        if not questions:
-            raise UsageError("there is nothing to resume: this thread did not stop for an answer")
-        await self.take_answers(
-            answers_for(command.resume, questions), command if changes else None
-        )
+        elif self.stands_at_breakpoint():
+            await self.begin("claim")
+        else:
+            answers = answers_for(command.resume, thread.questions, thread.answered)
+            await self.take_answers(answers, command if changes else None)
+            thread.interrupts = []  # those that stay open are asked again
 
-    async def _continue_nested(self) -> None:
+    def stands_at_breakpoint(self) -> bool:
+        """Whether the run stopped at a breakpoint, where it continues with any answer."""
+        return False
+
+    async def _continue_nested(self, *, is_fork: bool) -> None:
         """Continue a nested run whose step was interrupted and is called again."""
+        if is_fork:
+            await self.begin("fork")
+            return
         assert self.context.outer is not None
         outer_answers, thread = self.context.outer.answers, self.context.thread
         answers = {
             question.id: outer_answers[question.id]
-            for question in thread.interrupts
+            for question in thread.questions
             if question.id in outer_answers
         }
         if answers:
             await self.take_answers(answers, None)
+            thread.interrupts = []
         elif not thread.interrupts and thread.is_unfinished:
             await self.begin("claim")

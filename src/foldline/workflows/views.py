@@ -89,7 +89,10 @@ class View:
 
     def _updates(self, event: FlowEvent) -> Iterator[Any]:
         if event.method == "updates":
-            yield {event.data["node"]: event.data["values"]}
+            update = {event.data["node"]: event.data["values"]}
+            if event.data.get("is_cached"):
+                update["__metadata__"] = {"cached": True}
+            yield update
         elif event.method == "input.requested":
             yield {"__interrupt__": (Interrupt(event.data["payload"], event.data["interrupt_id"]),)}
 
@@ -127,7 +130,7 @@ class View:
                 yield chunk, metadata
         elif event.method == "tokens":
             yield event.data
-        elif event.method == "updates":
+        elif event.method == "updates" and not event.data.get("is_cached"):
             values = event.data["values"]
             messages = values.get("messages", ()) if isinstance(values, Mapping) else ()
             for message in messages if isinstance(messages, list | tuple) else (messages,):

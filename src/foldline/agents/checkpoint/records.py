@@ -16,7 +16,7 @@ schema: nothing in a checkpoint can name code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -57,6 +57,8 @@ class Record:
     call_id: str | None = None
     interrupts: list[Interrupt] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=dict)
+    lineage: Sequence[Sequence[Any]] | None = None
+    """How far each older branch counts, if the record begins a branch."""
 
 
 @dataclass(slots=True)
@@ -76,8 +78,13 @@ class Thread(ThreadState):
         """Whether there is a next step."""
         return self.next is not None
 
+    def take_next(self, record: Record, schema: StateSchema) -> None:
+        """Add the next record of the log."""
+        self.advance(record.id, record.lineage)
+        self.take(record, schema)
+
     def take(self, record: Record, schema: StateSchema) -> None:
-        """Add a record."""
+        """Add a record that is the last one already."""
         self.move_to(record)
         if record.kind == "tool":
             self.finished[record.call_id or ""] = record.values
@@ -87,7 +94,7 @@ class Thread(ThreadState):
             self.interrupts = record.interrupts
             self.started = set()  # the tool that asks is called again from its beginning
         elif record.kind == "resume":
-            self.take_answers(record.answers)
+            self.take_answers(record.answers, record.at)
         elif record.kind == "update":
             self.values = schema.update(self.values, record.values)
         elif record.kind in ("input", "node"):
@@ -99,12 +106,10 @@ class Thread(ThreadState):
             self.clear_questions()
 
     def move_to(self, record: Record) -> None:
-        """Make a record the last one of the thread."""
-        self.head, self.at = record.id, record.at
+        """Note the time of the last record, and the step that it begins."""
+        self.at = record.at
         if record.kind in BASES:
             self.base, self.chain = record.id, {record.id}
-        else:
-            self.chain.add(record.id)
 
     def step_done(self, node: str | None, next_node: str | None, update: Values) -> Record:
         """Return the record of a finished step."""
@@ -127,6 +132,7 @@ class Codec:
             "interrupts": [[item.id, _to_json(item.value, "an interrupt")] for item in record.interrupts],
             "answers": {key: _to_json(item, "an answer") for key, item in record.answers.items()},
             "values": self.encode(record.values),
+            "lineage": record.lineage,
         }  # fmt: skip
         return {key: item for key, item in body.items() if item not in (None, [], {})}
 
@@ -146,6 +152,7 @@ class Codec:
                 interrupts=[Interrupt(value, id) for id, value in body.get("interrupts", ())],
                 answers=dict(body.get("answers", {})),
                 values=self.decode(body.get("values", {})),
+                lineage=body.get("lineage"),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, SchemaError):
