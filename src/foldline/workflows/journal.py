@@ -210,7 +210,7 @@ def read_body(
 ) -> dict[str, Any]:
     """Return the body of an entry; raise `SchemaError` for a newer form, or a kind that is not in `kinds`."""
     body = from_text(entry.body, f"record {entry.id}")
-    if not 1 <= body["v"] <= form:
+    if body["v"] not in range(1, form + 1):
         raise SchemaError(
             f"record {entry.id} was written by another version of foldline (form {body['v']!r}, this one reads "
             f"{form}): use that version to finish the thread, or begin a new one"
