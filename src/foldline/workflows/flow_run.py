@@ -69,7 +69,14 @@ class FlowRun:
             str(thread_id) if thread_id is not None else new_id() if saver is not None else None
         )
         self.journal = (
-            None if saver is None else Journal(saver, self.thread_id or "", key, lineage, old_key)
+            None if saver is None else Journal(
+                saver,
+                self.thread_id or "",
+                key,
+                lineage,
+                old_key,
+                outer.owner if outer is not None and is_inner else None,
+            )
         )
         self.outer = outer if is_inner else None
         self.context = FlowContext(
@@ -279,7 +286,8 @@ class FlowRun:
             emit=context.emit,
             checkpointer=None if journal is None else journal.saver,
             thread_id=self.thread_id,
-            lineage=None if journal is None else journal,
+            lineage=journal,
+            owner=None if journal is None else journal.owner,
             answers={} if context.questions is None else context.questions.answers,
         )
 

@@ -25,6 +25,7 @@ from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowChangedError, SchemaError
 from foldline.workflows.interrupts import Interrupt
 from foldline.workflows.log import Lineage, Log, PendingEntry
+from foldline.workflows.thread_owner import ThreadOwner
 from foldline.workflows.values import from_text, pack
 
 __all__ = ["Journal", "decode_error", "encode_error", "read_body"]
@@ -44,6 +45,8 @@ class Journal:
     """The position of the outer run."""
     old_namespace: str | None = None
     """The namespace that an earlier version gave this journal."""
+    owner: ThreadOwner | None = None
+    """The run that owns the thread."""
     is_open: bool = False
     head: str | None = None
     """The last record of the chain."""
@@ -63,7 +66,8 @@ class Journal:
 
     def __post_init__(self) -> None:
         self._lock = mutex()
-        self._log = Log(self.saver, self.thread_id, self.namespace, self.lineage)
+        self._log = Log(self.saver, self.thread_id, self.namespace, self.lineage, self.owner)
+        self.owner = self._log.owner
         self._log.old_namespace = self.old_namespace
         self._under: dict[str, list[str]] = {}
         """The places of records under a place, at any depth."""

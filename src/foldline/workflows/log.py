@@ -16,6 +16,7 @@ from foldline._io import IO, RunningBody, mutex, shield
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowChangedError, SchemaError, StoreError, UsageError
 from foldline.utils.uuid import new_id
+from foldline.workflows.thread_owner import ThreadOwner
 from foldline.workflows.values import from_text, to_text
 
 __all__ = [
@@ -56,8 +57,11 @@ class Log:
         thread_id: str,
         namespace: str,
         lineage: Lineage | None = None,
+        owner: ThreadOwner | None = None,
     ) -> None:
         self.saver = saver
+        self.owner = owner or ThreadOwner(saver, thread_id)
+        """The run that owns the thread; without a claim, entries are written where nobody was faster."""
         self.thread_id = thread_id
         self.namespace = namespace
         self.old_namespace: str | None = None
@@ -202,7 +206,7 @@ class Log:
                 batch, self._pending = self._pending, []
             entries = [item.entry for item in batch]
             try:
-                self.saver.append(self.thread_id, self.namespace, entries, after=self.last)
+                self.owner.append(self.namespace, entries, self.last)
             except BaseException as error:
                 self._failure = error
                 if isinstance(error, StoreError):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 
 from foldline.workflows.interrupts import InterruptScope, current_interrupt_scope
+from foldline.workflows.journal import Journal
 from foldline.workflows.parent import Parent, current_parent
 from foldline.workflows.scope import FlowContext, Scope, current_scope
 
@@ -32,5 +34,12 @@ def _step_scope(parent: Parent, interrupts: InterruptScope) -> Scope | None:
         return None
     flow = FlowContext(interrupts.place, parent.thread_id, parent.emit, parent.wants)
     flow.questions = interrupts
-    source = (parent.checkpointer, parent.thread_id or "", f"steps|{parent.key}", parent.lineage)
-    return Scope(flow, None, source=source)
+    journal = partial(
+        Journal,
+        parent.checkpointer,
+        parent.thread_id or "",
+        f"steps|{parent.key}",
+        parent.lineage,
+        owner=parent.owner,
+    )
+    return Scope(flow, None, source=journal)

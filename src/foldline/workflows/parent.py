@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.workflows.events import Emit
 from foldline.workflows.log import Lineage
+from foldline.workflows.thread_owner import ThreadOwner
 
 __all__ = ["Parent", "current_parent"]
 
@@ -44,6 +45,8 @@ class Parent:
     """The position of the step's run in its log."""
     answers: Mapping[str, Any]
     tool_call_id: str | None = None
+    owner: ThreadOwner | None = None
+    """The run that owns the thread; nested runs write under its claim."""
     can_stop: bool = True
     """Whether a question of a nested run stops the outer one."""
     parents: Mapping[str, str] = field(default_factory=dict)

@@ -80,7 +80,8 @@ class RunContext(Generic[ThreadT]):
             self.forks = dict(self.run.configurable.get("checkpoint_map") or {})
         if self.saver is None:
             return None
-        log = Log(self.saver, self.thread_id or "", key, lineage)
+        owner = outer.owner if outer is not None and self.is_inner else None
+        log = Log(self.saver, self.thread_id or "", key, lineage, owner)
         log.old_namespace = self._old_key
         return log
 
@@ -118,9 +119,19 @@ class RunContext(Generic[ThreadT]):
         return [pending.entry for pending in pending_entries]
 
     async def release(self) -> None:
-        """Write the remaining records, and wait for those being written."""
-        if self.log is not None:
+        """Write the remaining records, wait for those being written, and give the thread back."""
+        if self.log is None:
+            return
+        try:
             await self.log.release(self.io)
+        finally:
+            if not self.is_inner:
+                await self.log.owner.release(self.io)
+
+    async def check_owner(self) -> None:
+        """Raise `ThreadConflictError` if the run has lost its thread: another one may have the next effect."""
+        if self.log is not None:
+            await self.log.owner.check(self.io)
 
     # -- the place of a step
 
@@ -144,6 +155,7 @@ class RunContext(Generic[ThreadT]):
             lineage=None if self.log is None else self.thread,
             answers=self.answers,
             tool_call_id=tool_call_id,
+            owner=None if self.log is None else self.log.owner,
             can_stop=self.can_stop,
             parents=self.parents,
             forks=self.forks,

@@ -67,14 +67,14 @@ class Scope:
     key: str = ""
     """The idempotency key of the step that runs here."""
     counts: dict[str, int] = field(default_factory=dict)
-    source: tuple[BaseCheckpointSaver, str, str, Lineage | None] | None = None
-    """Saver, thread, namespace and lineage of a journal that is opened when the first step is called."""
+    source: Callable[[], Journal] | None = None
+    """Makes the journal when the first step is called."""
 
     @property
     def journal(self) -> Journal | None:
         """The journal of the steps; None without a checkpointer."""
         if self.opened is None and self.source is not None:
-            self.opened = Journal(*self.source)
+            self.opened = self.source()
         return self.opened
 
     def place(self, name: str) -> str:

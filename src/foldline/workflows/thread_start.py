@@ -10,13 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
-from foldline.exceptions import EmptyInputError
+from foldline.exceptions import EmptyInputError, ThreadBusyError
 from foldline.workflows.interrupts import Command, answers_for
 from foldline.workflows.run_context import RunContext
 
 __all__ = ["ThreadStart"]
 
 ContextT = TypeVar("ContextT", bound=RunContext[Any])
+PAUSES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+"""Seconds between tries to own a thread whose owner may be about to write the answer that it was given."""
 
 
 class ThreadStart(ABC, Generic[ContextT]):
@@ -30,6 +32,8 @@ class ThreadStart(ABC, Generic[ContextT]):
         context, is_fork, at = self.context, False, None
         if context.log is not None:
             at = context.take_fork()
+            if not context.is_inner:
+                await self._claim(at, value)
             is_fork = await self.load(at, None if context.is_inner else value)
             context.keep_old_place()
             context.log.set_durability(context.run.kwargs.get("durability"))
@@ -41,6 +45,26 @@ class ThreadStart(ABC, Generic[ContextT]):
             await self._continue(is_fork=is_fork)
         else:
             await self.take_input(value)
+
+    async def _claim(self, at: str | None, value: object) -> None:
+        """Own the thread; an answer that comes while another run uses the first one is refused as such."""
+        context = self.context
+        assert context.log is not None
+        pauses = PAUSES if isinstance(value, Command) and value.resume is not None else ()
+        for pause in pauses:
+            try:
+                return await context.log.owner.claim(context.io)
+            except ThreadBusyError:
+                await self.load(at, value)
+                assert isinstance(value, Command)
+                self._answers(value)
+                await context.io.sleep(pause)
+        return await context.log.owner.claim(context.io)
+
+    def _answers(self, command: Command[Any]) -> dict[str, Any]:
+        """Return the answers of a command; raise if there is no question for one of them."""
+        thread = self.context.thread
+        return answers_for(command.resume, thread.questions, thread.answered)
 
     # -- what agents and graphs implement
 
@@ -91,8 +115,7 @@ class ThreadStart(ABC, Generic[ContextT]):
         elif self.stands_at_breakpoint():
             await self.begin("claim")
         else:
-            answers = answers_for(command.resume, thread.questions, thread.answered)
-            await self.take_answers(answers, command if changes else None)
+            await self.take_answers(self._answers(command), command if changes else None)
             thread.interrupts = []  # those that stay open are asked again
 
     def stands_at_breakpoint(self) -> bool:
