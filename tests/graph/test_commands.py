@@ -124,7 +124,8 @@ def test_tasks_tell_what_failed_and_what_asks_and_the_thread_keeps_it(call, save
 
     assert [repr(task.get("error")) for task in tasks] == ["None", "ValueError('no')"]
     (task,) = call.run(graph, "get_state", ONE).tasks
-    assert task.error == "ValueError('no')" and isinstance(task.error.exception, ValueError)
+    assert task.error == "ValueError('no')"
+    assert isinstance(task.error.exception, ValueError)
     is_broken[0] = False
     assert call.invoke(graph, None, ONE)["items"] == ["mended"]
     assert call.run(graph, "get_state", ONE).tasks == ()

@@ -26,7 +26,7 @@ from foldline.graph import (
     SqliteCache,
     SqliteSaver,
     StateGraph,
-    ThreadConflictError,
+    ThreadBusyError,
     UntrackedValue,
     create_react_agent,
     entrypoint,
@@ -339,7 +339,7 @@ def test_two_runs_of_one_thread_do_not_both_write(saver):
 
     same = of(("meet", other), checkpointer=saver)
 
-    with pytest.raises(ThreadConflictError, match="was continued by another process"):
+    with pytest.raises(ThreadBusyError, match="belongs to run"):
         same.invoke(Command(resume=1), ONE)
 
 

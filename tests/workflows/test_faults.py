@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from foldline.checkpoint import InMemorySaver, PostgresSaver, SqliteSaver, ThreadConflictError
+from foldline.checkpoint import InMemorySaver, PostgresSaver, SqliteSaver
 from foldline.checkpoint.base import Entry
-from foldline.exceptions import SchemaError, StoreError
+from foldline.exceptions import NothingToResumeError, SchemaError, StoreError
 from foldline.workflows import FlowInterruptedError, agather, interrupt, step, workflow
 from tests.servers.databases import _accepts, postgres_server, wait_until
 
@@ -122,20 +122,8 @@ def test_kill_9_at_every_node_of_a_graph_repeats_no_acknowledged_node(tmp_path):
     assert (tmp_path / "effects").read_text().split() == moments
 
 
-class Meeting(SqliteSaver):
-    """Lets two readers go on only when both have read."""
-
-    barrier: threading.Barrier | None = None
-
-    def read(self, thread_id, namespace):
-        entries = super().read(thread_id, namespace)
-        if self.barrier is not None:
-            self.barrier.wait(10)
-        return entries
-
-
-def test_of_two_that_carry_on_with_one_thread_one_wins_and_the_other_is_told(tmp_path):
-    saver, effects = Meeting(tmp_path / "flows.db"), []
+def test_of_two_that_answer_one_question_at_once_one_wins_and_the_other_is_told(tmp_path):
+    saver, effects = SqliteSaver(tmp_path / "flows.db"), []
 
     @step
     def work() -> int:
@@ -149,21 +137,22 @@ def test_of_two_that_carry_on_with_one_thread_one_wins_and_the_other_is_told(tmp
 
     with pytest.raises(FlowInterruptedError):
         flow.thread("1")("x")
-    saver.barrier = threading.Barrier(2)
+    barrier = threading.Barrier(2)
 
     def resume(answer):
+        barrier.wait(10)
         try:
             return flow.thread("1").resume(answer)
-        except ThreadConflictError as error:
+        except NothingToResumeError as error:
             return str(error)
 
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(resume, ["a", "b"]))
 
-    conflicts = [result for result in results if isinstance(result, str)]
+    refusals = [result for result in results if isinstance(result, str)]
     won = [result for result in results if isinstance(result, list)]
-    assert len(conflicts) == len(won) == len(effects) == 1
-    assert "was continued by another process" in conflicts[0]
+    assert len(refusals) == len(won) == len(effects) == 1
+    assert "there is nothing to resume: the question was answered at" in refusals[0]
 
 
 def test_a_locked_file_is_a_typed_error_and_the_thread_goes_on(tmp_path):

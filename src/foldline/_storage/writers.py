@@ -7,6 +7,7 @@ while this process owns threads, a timer renews its row among the workers, and o
 
 from __future__ import annotations
 
+import logging
 import os
 import weakref
 from contextlib import suppress
@@ -34,6 +35,9 @@ RELEASE: Final = (
 )
 FIRST_EPOCHS: Final = 2**40
 """A thread's first epoch is any number below: one that was deleted and made again has not the epochs it had."""
+_RUNNING: Final[set[tuple[int, str, int]]] = set()
+"""The claims of this process that were not given back: process (a child has its own), thread and epoch."""
+logger = logging.getLogger("foldline.checkpoint")
 
 
 class Writers:
@@ -53,6 +57,8 @@ class Writers:
         self._renewed = float("-inf")
         """When the row of this process was last written."""
         self._is_swept = False
+        self._to_release: list[tuple[str, int]] = []
+        """Threads whose release the store did not take yet."""
         self._timer_key = object()
 
     def _start_in_child(self) -> None:
@@ -97,17 +103,30 @@ class Writers:
         self._renewed = began
 
     def release(self, thread: str, epoch: int) -> None:
-        """Give a thread back; nothing happens where another run has taken it over."""
+        """Give a thread back; nothing happens where another run has taken it over.
+
+        A store that cannot be reached is asked again while this process lives; runs of this process need not wait.
+        """
         self._start_in_child()
-        self._database.write(lambda connection: connection.run(RELEASE, (thread, epoch)))
+        _RUNNING.discard((self._pid, thread, epoch))
+        try:
+            self._database.write(lambda connection: connection.run(RELEASE, (thread, epoch)))
+        except StoreError as error:
+            logger.warning(
+                "thread %r could not be given back, and is tried again: %s", thread, error
+            )
+            with self._lock:
+                self._to_release.append((thread, epoch))
         self._remove(thread, epoch)
 
     def close(self) -> None:
         """Give all threads back and renew the row no more; a store that cannot be reached is left alone."""
         self._start_in_child()
         with self._lock:
-            claims = list(self._claims.items())
+            claims = [*self._claims.items(), *self._to_release]
             self._claims.clear()
+            self._to_release.clear()
+            _RUNNING.difference_update((self._pid, *claim) for claim in claims)
         TIMER.remove(self._timer_key)
         if self._renewed == float("-inf"):
             return
@@ -137,7 +156,8 @@ class Writers:
         connection.lock(LockNumber.THREAD, thread)
         row = connection.row(OWNER, (thread,))
         epoch, other, worker = row or (randbelow(FIRST_EPOCHS), None, None)
-        if other not in (None, owner):
+        is_over = worker == this_worker().id and (self._pid, thread, int(epoch)) not in _RUNNING
+        if other not in (None, owner) and not is_over:
             judgement = self._workers.judge(connection, worker)
             if judgement.is_alive is not False:
                 return ThreadBusyError(
@@ -148,6 +168,8 @@ class Writers:
                     retry_after=judgement.wait or None,
                 )
         self._workers.renew(connection)
+        # Before the commit: nobody may see the row and not this.
+        _RUNNING.add((self._pid, thread, int(epoch) + 1))
         connection.run(CLAIM, (thread, epoch + 1, owner, this_worker().id))
         return int(epoch) + 1
 
@@ -174,7 +196,7 @@ class Writers:
         with self._lock:
             if self._claims.get(thread) == epoch:
                 del self._claims[thread]
-            if not self._claims:
+            if not self._claims and not self._to_release:
                 TIMER.remove(self._timer_key)
 
     def _renew(self) -> None:
@@ -182,9 +204,16 @@ class Writers:
         with suppress(StoreError):  # `check` notices when it lasts
             self._database.write(self._workers.renew)
             self._renewed = max(self._renewed, began)
+            self._release_again()
             if not self._is_swept:
                 self._is_swept = True
                 self._database.write(self._workers.sweep)
+
+    def _release_again(self) -> None:
+        with self._lock:
+            claims, self._to_release = self._to_release, []
+        for claim in claims:
+            self.release(*claim)
 
 
 def _beat(key: object, writers: weakref.ref[Writers]) -> None:

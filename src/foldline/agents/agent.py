@@ -310,7 +310,14 @@ class Agent(LoopRunnable[Any, StateT]):
     async def _update(
         self, run: Run, values: Mapping[str, Any], as_node: str | None
     ) -> RunnableConfig:
-        log, at = self._log(run), run.configurable.get("checkpoint_id")
+        log = self._log(run)
+        async with log.owner.owned(run.io):
+            return await self._write_update(run, log, values, as_node)
+
+    async def _write_update(
+        self, run: Run, log: Log, values: Mapping[str, Any], as_node: str | None
+    ) -> RunnableConfig:
+        at = run.configurable.get("checkpoint_id")
         thread = await load_thread(self.setup, log, run.io, at)
         node = as_node or (MODEL if thread.next is None else None)
         update = self.setup.schema.prepare(values, "update_state")

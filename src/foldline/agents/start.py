@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+
 from foldline._io import IO
 from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.context import AgentContext
@@ -13,6 +15,8 @@ from foldline.agents.tool_calls import error_message, unanswered, with_results
 from foldline.exceptions import SchemaError, UsageError
 from foldline.messages import BaseMessage
 from foldline.prompt_values import PromptValue
+from foldline.tools.base import BaseTool
+from foldline.workflows.decisions import Decision
 from foldline.workflows.interrupts import Command
 from foldline.workflows.log import Log
 from foldline.workflows.thread_start import ThreadStart
@@ -84,6 +88,13 @@ class AgentStart(ThreadStart[AgentContext]):
         step = self.context.thread.step
         await self._begin(*changes, Record("resume", step=step, answers=answers))
 
+    def check_decisions(self, decisions: list[Decision]) -> None:
+        """Raise `UsageError` if the edited arguments of a call do not fit its tool."""
+        for decision in decisions:
+            if decision["type"] == "edit":
+                action = decision["edited_action"]
+                _check_arguments(self.context.setup.tools.get(action["name"]), action)
+
     def _change(self, command: Command[Any]) -> Record:
         thread, schema = self.context.thread, self.context.setup.schema
         update = schema.prepare(_update_of(command), "the Command")
@@ -97,6 +108,18 @@ def _update_of(command: Command[Any]) -> Mapping[str, Any]:
             "only update= and resume="
         )
     return dict(command.update or {})
+
+
+def _check_arguments(tool: BaseTool | None, action: Mapping[str, Any]) -> None:
+    schema = None if tool is None else tool.tool_call_schema
+    if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
+        return  # a tool of a nested agent, or a schema that is plain JSON: the tool checks them
+    try:
+        schema.model_validate(dict(action["args"]))
+    except ValidationError as error:
+        raise UsageError(
+            f"the edited arguments of {action['name']} do not fit its schema, and the question stays open: {error}"
+        ) from error
 
 
 async def load_thread(setup: Setup, log: Log, io: IO, at: str | None = None) -> Thread:

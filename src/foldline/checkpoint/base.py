@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, Self
 
@@ -118,14 +119,15 @@ def append_as_owner(
     epoch: int,
 ) -> None:
     """Write entries of a run that has claimed its thread, also by a saver whose `append` does not take an epoch."""
-    if _takes_epoch(type(saver)):
-        saver.append(thread_id, namespace, entries, after=after, epoch=epoch)
+    append = saver.append
+    if _takes_epoch(getattr(append, "__func__", append)):
+        append(thread_id, namespace, entries, after=after, epoch=epoch)
         return
     saver.check_owner(thread_id, epoch)
-    saver.append(thread_id, namespace, entries, after=after)
+    append(thread_id, namespace, entries, after=after)
 
 
 @lru_cache(maxsize=256)
-def _takes_epoch(kind: type[BaseCheckpointSaver]) -> bool:
+def _takes_epoch(append: Callable[..., None]) -> bool:
     # Not `**kwargs`: a saver that passes them on to another one has not the epochs of that one.
-    return "epoch" in inspect.signature(kind.append).parameters
+    return "epoch" in inspect.signature(append).parameters

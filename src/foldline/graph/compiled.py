@@ -321,13 +321,23 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         as_node: str | None,
     ) -> RunnableConfig:
         graph, log = self._log(run)
-        thread = await load_thread(graph, log, run.io, run.configurable.get("checkpoint_id"))
+        async with log.owner.owned(run.io):
+            return await graph._write_update(run, log, values, as_node)
+
+    async def _write_update(
+        self,
+        run: Run,
+        log: Log,
+        values: Any,  # noqa: ANN401  as in update_state
+        as_node: str | None,
+    ) -> RunnableConfig:
+        thread = await load_thread(self, log, run.io, run.configurable.get("checkpoint_id"))
         is_last = thread.head == log.last
         if not is_last:
             thread.begin_branch(with_step=False)
-        body = await graph._change(run, thread, values, as_node)
+        body = await self._change(run, thread, values, as_node)
         is_same = body.get("next") == [
-            encode_target(target, graph.plan.keys) for target in thread.next
+            encode_target(target, self.plan.keys) for target in thread.next
         ]
         if is_last and log.namespace and is_same:
             body["keeps"] = True  # the outer run has the question of a nested one, and its answer

@@ -69,7 +69,9 @@ class FlowRun:
             str(thread_id) if thread_id is not None else new_id() if saver is not None else None
         )
         self.journal = (
-            None if saver is None else Journal(
+            None
+            if saver is None
+            else Journal(
                 saver,
                 self.thread_id or "",
                 key,
@@ -104,7 +106,14 @@ class FlowRun:
             return await self._result(value)
         finally:
             if self.journal is not None:
-                await self.journal.release(self.io)
+                await self._release(self.journal)
+
+    async def _release(self, journal: Journal) -> None:
+        try:
+            await journal.release(self.io)
+        finally:
+            if self.outer is None and journal.owner is not None:
+                await journal.owner.release(self.io)
 
     async def _result(self, value: object) -> object:
         arguments = await self._open(value)
@@ -136,6 +145,8 @@ class FlowRun:
             return self.flow.arguments(value)
         journal = self.journal
         at = None if self.outer is not None else self.run.configurable.get("checkpoint_id")
+        if self.outer is None:
+            await self._claim(journal, at, value)
         await journal.load(self.io, at)
         journal.set_durability(self.run.kwargs.get("durability"))
         is_unfinished = journal.run is not None and (
@@ -167,6 +178,21 @@ class FlowRun:
             input=self._pack_arguments(arguments),
         )
         return arguments
+
+    async def _claim(self, journal: Journal, at: str | None, value: object) -> None:
+        """Own the thread; an answer that comes while another run uses the first one is refused as such."""
+        assert journal.owner is not None
+        command = value
+        if not isinstance(command, Command):
+            await journal.owner.claim(self.io)
+            return
+
+        async def check() -> None:
+            other = Journal(journal.saver, journal.thread_id)
+            await other.load(self.io, at)
+            answers_for(command.resume, other.interrupts, other.answered)
+
+        await journal.owner.claim_to_answer(self.io, check)
 
     def _pack_arguments(self, arguments: Arguments) -> object:
         args, kwargs = arguments
@@ -214,12 +240,10 @@ class FlowRun:
     async def _answer(
         self, journal: Journal, command: Command[Any], *, is_unfinished: bool
     ) -> Arguments:
-        if not is_unfinished or not journal.interrupts:
-            raise UsageError(
-                f"there is nothing to resume: thread {self.thread_id!r} did not stop for an answer"
-            )
+        answers = answers_for(
+            command.resume, journal.interrupts if is_unfinished else (), journal.answered
+        )
         self._check_flow(journal)
-        answers = answers_for(command.resume, journal.interrupts)
         packed = {key: pack(item, "an answer") for key, item in answers.items()}
         await journal.write(self.io, "resume", answers=packed)
         return self._stored_arguments(journal)

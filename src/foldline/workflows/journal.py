@@ -58,6 +58,8 @@ class Journal:
     claimed: set[str] = field(default_factory=set)
     answers: dict[str, Any] = field(default_factory=dict)
     interrupts: list[Interrupt] = field(default_factory=list)
+    answered: str | None = None
+    """When questions of this run were last answered."""
     ending: dict[str, Any] | None = None
     previous: Any = None
     """The result of the previous run, as JSON."""
@@ -115,7 +117,7 @@ class Journal:
                 self.interrupts = [Interrupt(value, key) for key, value in body["interrupts"]]
             elif kind == "resume":
                 self.answers |= body["answers"]
-                self.interrupts = []
+                self.interrupts, self.answered = [], body.get("at")
             elif kind == "end":
                 self._end(body)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -136,7 +138,7 @@ class Journal:
         self._chain.add(id)
         self.steps, self.claimed = {}, set()
         self._under.clear()
-        self.answers, self.interrupts, self.ending = {}, [], None
+        self.answers, self.interrupts, self.answered, self.ending = {}, [], None, None
 
     def _end(self, body: dict[str, Any]) -> None:
         self.ending = body

@@ -8,11 +8,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.workflows.events import FlowEvent, Method
 from foldline.workflows.interrupts import InterruptScope, current_interrupt_scope
 from foldline.workflows.journal import Journal
-from foldline.workflows.log import Lineage
 from foldline.workflows.parent import Parent, current_parent
 
 __all__ = ["FlowContext", "Scope", "current_scope", "enter_scope"]

@@ -6,16 +6,19 @@ that was taken for dead and lost its thread is refused by the store, whatever it
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from foldline._io import IO, shield
+from foldline._io import IO, mutex, shield
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry, append_as_owner
-from foldline.exceptions import StoreError
+from foldline.exceptions import StoreError, ThreadBusyError
 from foldline.utils.uuid import new_id
 
 __all__ = ["ThreadOwner"]
+
+PAUSES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+"""Seconds between tries to own a thread whose owner may be about to write the answer that it was given."""
 
 
 class ThreadOwner:
@@ -26,10 +29,31 @@ class ThreadOwner:
         self.thread_id = thread_id
         self.name = new_id()
         self._epoch: int | None = None
+        self._is_over = False
+        self._lock = mutex()
 
     async def claim(self, io: IO) -> None:
         """Own the thread; raise `ThreadBusyError` if another run does."""
-        self._epoch = await self._call(io, self.saver.claim, self.thread_id, self.name)
+        self._is_over = False
+        await self._call(io, self._claim)
+
+    def _claim(self) -> None:
+        epoch = self.saver.claim(self.thread_id, self.name)
+        with self._lock:
+            if not self._is_over:
+                self._epoch = epoch
+                return
+        self.saver.release(self.thread_id, epoch)  # the run was cancelled while it waited
+
+    async def claim_to_answer(self, io: IO, check: Callable[[], Awaitable[object]]) -> None:
+        """Own the thread to answer its question; `check` raises if the run that owns it has an answer already."""
+        for pause in PAUSES:
+            try:
+                return await self.claim(io)
+            except ThreadBusyError:
+                await check()
+                await io.sleep(pause)
+        return await self.claim(io)
 
     async def check(self, io: IO) -> None:
         """Raise `ThreadConflictError` if the run must not have its next effect: it has lost its thread."""
@@ -47,25 +71,26 @@ class ThreadOwner:
 
     async def release(self, io: IO) -> None:
         """Give the thread back; a cancelled call waits until that is written."""
-        epoch, self._epoch = self._epoch, None
+        with self._lock:
+            self._is_over = True
+            epoch, self._epoch = self._epoch, None
         if epoch is not None:
-            body = self._call(io, self.saver.release, self.thread_id, epoch)
-            await (body if io.blocking or self.saver.is_instant else shield(body))
+            await self._call(io, self.saver.release, self.thread_id, epoch)
 
     @asynccontextmanager
     async def owned(self, io: IO) -> AsyncGenerator[None, None]:
         """Own the thread for the duration of a block."""
-        await self.claim(io)
         try:
+            await self.claim(io)
             yield
         finally:
             await self.release(io)
 
     async def _call(self, io: IO, method: Any, *args: object) -> Any:  # noqa: ANN401  a method of the saver
         try:
-            if self.saver.is_instant:
+            if self.saver.is_instant or io.blocking:
                 return method(*args)
-            return await io.call(method, *args)
+            return await shield(io.call(method, *args))
         except StoreError as error:
             error.ends_run = True
             raise

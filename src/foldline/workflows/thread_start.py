@@ -10,15 +10,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
-from foldline.exceptions import EmptyInputError, ThreadBusyError
+from foldline.exceptions import EmptyInputError
+from foldline.workflows.decisions import Decision, decisions_of, is_review
 from foldline.workflows.interrupts import Command, answers_for
 from foldline.workflows.run_context import RunContext
 
 __all__ = ["ThreadStart"]
 
 ContextT = TypeVar("ContextT", bound=RunContext[Any])
-PAUSES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-"""Seconds between tries to own a thread whose owner may be about to write the answer that it was given."""
 
 
 class ThreadStart(ABC, Generic[ContextT]):
@@ -50,21 +49,28 @@ class ThreadStart(ABC, Generic[ContextT]):
         """Own the thread; an answer that comes while another run uses the first one is refused as such."""
         context = self.context
         assert context.log is not None
-        pauses = PAUSES if isinstance(value, Command) and value.resume is not None else ()
-        for pause in pauses:
-            try:
-                return await context.log.owner.claim(context.io)
-            except ThreadBusyError:
-                await self.load(at, value)
-                assert isinstance(value, Command)
-                self._answers(value)
-                await context.io.sleep(pause)
-        return await context.log.owner.claim(context.io)
+        owner, command = context.log.owner, value
+        if not isinstance(command, Command) or command.resume is None:
+            await owner.claim(context.io)
+            return
+
+        async def check() -> None:
+            await self.load(at, command)
+            self._answers(command)
+
+        await owner.claim_to_answer(context.io, check)
 
     def _answers(self, command: Command[Any]) -> dict[str, Any]:
         """Return the answers of a command; raise if there is no question for one of them."""
         thread = self.context.thread
-        return answers_for(command.resume, thread.questions, thread.answered)
+        answers = answers_for(command.resume, thread.questions, thread.answered)
+        for question in thread.questions:
+            if question.id in answers and is_review(question.value):
+                self.check_decisions(decisions_of(question.value, answers[question.id]))
+        return answers
+
+    def check_decisions(self, decisions: list[Decision]) -> None:
+        """Raise `UsageError` if a decision about a tool call cannot be followed."""
 
     # -- what agents and graphs implement
 

@@ -20,15 +20,14 @@ from foldline._run import Run
 from foldline.agents.middleware.base import AgentMiddleware, State, Update
 from foldline.agents.runtime import Runtime
 from foldline.agents.tool_calls import unanswered
-from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, ToolMessage
 from foldline.utils.options import check_options
+from foldline.workflows.decisions import Decision, decisions_of
 from foldline.workflows.interrupts import interrupt
 
 __all__ = ["Decision", "HumanInTheLoopMiddleware", "InterruptOnConfig"]
 
 DecisionType = Literal["approve", "edit", "reject", "respond"]
-Decision = Mapping[str, Any]
 ALL_DECISIONS: tuple[DecisionType, ...] = ("approve", "edit", "reject", "respond")
 
 
@@ -71,8 +70,8 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
         model_message = next(
             message for message in reversed(state["messages"]) if isinstance(message, AIMessage)
         )
-        answer = interrupt(self._question(calls, state, runtime))
-        decisions = self._decisions(answer, calls)
+        question = self._question(calls, state, runtime)
+        decisions = decisions_of(question, interrupt(question))
         edited_calls: dict[str, Any] = {}
         replies: list[ToolMessage] = []
         for call, decision in zip(calls, decisions, strict=True):
@@ -101,16 +100,6 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
             )
         return {"action_requests": requests, "review_configs": configs}
 
-    def _decisions(self, answer: object, calls: list[Any]) -> list[Decision]:
-        decisions = answer.get("decisions") if isinstance(answer, Mapping) else answer
-        if not isinstance(decisions, list) or len(decisions) != len(calls):
-            count = len(decisions) if isinstance(decisions, list) else "none"
-            raise UsageError(
-                f"{len(calls)} decisions are needed and {count} were passed: resume with "
-                'Command(resume={"decisions": [{"type": "approve"}, …]}), one per call in their order'
-            )
-        return decisions
-
     def _apply(
         self,
         call: Mapping[str, Any],
@@ -118,12 +107,7 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
         edited_calls: dict[str, Any],
         replies: list[ToolMessage],
     ) -> None:
-        kind = decision.get("type")
-        allowed = self.interrupt_on[call["name"]]["allowed_decisions"]
-        if kind not in allowed:
-            raise UsageError(
-                f"{kind!r} is not allowed for {call['name']}: use one of {', '.join(allowed)}"
-            )
+        kind = decision["type"]
         if kind == "edit":
             action = decision["edited_action"]
             edited_calls[call["id"]] = {"name": action["name"], "args": dict(action["args"])}
