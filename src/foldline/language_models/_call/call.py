@@ -134,8 +134,11 @@ class ChatCall:
     @classmethod
     def of_stream_call(cls, model: CallModel, stream_call: StreamCall) -> ChatCall:
         """Make the call of a `stream_v2`: its input and run are known when it is first read."""
-        run = Run(stream_call.io, {}, None, {})
-        return cls(model, None, run, stream=True, version="v1", stream_call=stream_call)
+        run, view = Run(stream_call.io, {}, None, {}), stream_call.view
+        version: OutputVersion | None = "v1" if view is EVENTS else None
+        call = cls(model, None, run, stream=True, version=version, stream_call=stream_call)
+        call.view = view
+        return call
 
     # -- views
 
@@ -152,9 +155,10 @@ class ChatCall:
         self.view = CHUNKS
         return self._life(ChunkView(self.model._output_version).show)
 
-    def batches(self, view: View = EVENTS) -> AsyncGenerator[Batch, None]:
+    def batches(self, view: View | None = None) -> AsyncGenerator[Batch, None]:
         """Return the call as batches of events; handlers get what the view says."""
-        self.view = view
+        if view is not None:
+            self.view = view
         return self._life(None)
 
     async def _life(self, show: Show | None) -> AsyncGenerator[Any, None]:
