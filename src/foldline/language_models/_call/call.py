@@ -334,7 +334,7 @@ class ChatCall:
 
     def discard_attempt(self) -> None:
         """Discard what an attempt has left."""
-        self._builder = None
+        self._builder = self.answer = None
         for policy in self.event_policies:
             policy.begin()
 
@@ -461,6 +461,8 @@ class ChatCall:
     @property
     def partial(self) -> AIMessage:
         """The message so far, marked incomplete."""
+        if self.answer is not None and not self.builder.is_started:  # it came complete, and quiet
+            self.builder.feed_all(self.answer)
         return AIMessage.from_fold(self.builder.result(partial=True), self._version)
 
     async def _fail(self, error: BaseException) -> None:

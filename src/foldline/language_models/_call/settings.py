@@ -116,7 +116,8 @@ SETTING_TYPES: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
     "policies": (
         "a list of subclasses of Policy",
         lambda value: (
-            isinstance(value, list | tuple) and all(hasattr(kind, "applies_to") for kind in value)
+            isinstance(value, list | tuple)
+            and all(isinstance(kind, type) and hasattr(kind, "applies_to") for kind in value)
         ),
     ),
     "guards": (
