@@ -320,7 +320,11 @@ class _Attempt:
         """Return the last batch; finish the message if the source did not."""
         last = self.last or await self._close()
         if self._request.others and self._call.event_policies:
-            await self._receive_others()
+            try:
+                await self._receive_others()
+            except Exception:
+                self.state = REJECTED
+                raise
         return last
 
     async def _receive_others(self) -> None:
