@@ -60,7 +60,7 @@ __all__ = ["attempts"]
 CONTENT_EVENTS = frozenset(
     {"content-block-start", "content-block-delta", "content-block-finish", "message-finish"}
 )
-"""Events that a consumer cannot take back: after the first of these nothing is retried."""
+"""Events that a consumer cannot take back by itself: a retry after the first of these sends a reset."""
 KNOWN_EVENTS = CONTENT_EVENTS | {"message-start", "error"}
 
 
