@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, cast
 
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun
 from foldline.language_models.text.base_llm import BaseLLM
-from foldline.language_models.text.metering import call_metered, meter_prompts
 from foldline.outputs import Generation, LLMResult
 
 __all__ = ["LLM"]
@@ -59,9 +57,10 @@ class LLM(BaseLLM):
     ) -> LLMResult:
         return await self._call_each(prompts, stop, run_manager, kwargs, ASYNC)
 
-    def _counts_its_calls(self) -> bool:
+    def _request_size(self) -> int | None:
         cls = type(self)
-        return cls._generate is LLM._generate and cls._agenerate is LLM._agenerate
+        is_own = cls._generate is LLM._generate and cls._agenerate is LLM._agenerate
+        return 1 if is_own else None
 
     async def _call_each(
         self,
@@ -71,25 +70,12 @@ class LLM(BaseLLM):
         options: dict[str, Any],
         io: IO,
     ) -> LLMResult:
-        """Call the author's method for one prompt after another, each with its own share of limits and budgets."""
-        counts = self._counts_its_calls()
+        """Call the author's method for one prompt after another."""
         generations: list[Any] = []
         for prompt in prompts:
-            meter = (
-                meter_prompts(self, self.rate_limiter, [prompt], options, io) if counts else None
-            )
-            call_once = partial(self._call_once, prompt, stop, manager, options, io)
-            generations.append([Generation(text=await call_metered(meter, call_once, io))])
+            if io.blocking:
+                text = self._call(prompt, stop=stop, run_manager=manager, **options)
+            else:
+                text = await self._acall(prompt, stop=stop, run_manager=manager, **options)
+            generations.append([Generation(text=text)])
         return LLMResult(generations=generations)
-
-    async def _call_once(
-        self,
-        prompt: str,
-        stop: list[str] | None,
-        manager: Any,  # noqa: ANN401  the run manager of the call's mode
-        options: dict[str, Any],
-        io: IO,
-    ) -> str:
-        if io.blocking:
-            return self._call(prompt, stop=stop, run_manager=manager, **options)
-        return await self._acall(prompt, stop=stop, run_manager=manager, **options)
