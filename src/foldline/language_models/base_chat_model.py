@@ -245,6 +245,10 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
 
     _settings = property(settings_reader(*SETTINGS))
 
+    @property
+    def _profile(self) -> ModelProfile | None:
+        return self.profile
+
     def _streaming_disabled(self, options: Params) -> bool:
         if self.disable_streaming is True:
             return True

@@ -307,7 +307,7 @@ class ChatCall:
     @property
     def profile(self) -> ModelProfile:
         """What the model can do, as far as it is known."""
-        return self.model.profile or NO_PROFILE
+        return self.model._profile or NO_PROFILE
 
     @property
     def model_label(self) -> str:

@@ -51,8 +51,8 @@ class BaseLLM(BaseLanguageModel[str], ABC):
     ```
     """
 
-    profile: ClassVar[ModelProfile | None] = None
-    """None: the profiles of models are about chat models."""
+    _profile: ClassVar[ModelProfile | None] = None
+    """Nothing is known: profiles are about chat models."""
     _output_version: ClassVar[Literal["v0", "v1"]] = "v0"
     _reports_finish_reason: ClassVar[bool] = False
     """Whether an answer without a finish reason may be incomplete, and so is not cached (E6)."""
@@ -184,13 +184,13 @@ class BaseLLM(BaseLanguageModel[str], ABC):
                     progress_bar.advance(len(part))
         return results
 
-    async def _stream_traced(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
-        if not self._author.streams:
-            yield await self._step(input, run)
-            return
-        async with aclosing(TextCall(self, input, run, stream=True).pieces()) as pieces:
-            async for piece in pieces:
-                yield piece
+    def _stream_traced(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+        if self._author.streams:
+            return TextCall(self, input, run, stream=True).pieces()
+        return self._answer_as_stream(input, run)
+
+    async def _answer_as_stream(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+        yield await self._step(input, run)
 
     async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run

@@ -78,4 +78,4 @@ class LLM(BaseLLM):
             else:
                 text = await self._acall(prompt, stop=stop, run_manager=manager, **options)
             generations.append([Generation(text=text)])
-        return LLMResult(generations=generations)
+        return LLMResult._trusted(generations, None)

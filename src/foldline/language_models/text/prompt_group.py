@@ -45,7 +45,9 @@ async def answer_prompts(
         for call in calls:
             await call.conclude()
     except BaseException as error:
+        attempts = max(call.attempts for call in calls)
         for call in calls:
+            call.attempts = attempts  # for the error, which they share
             await call.abandon(error)
         raise
     return list(calls)
@@ -159,7 +161,6 @@ class GroupedCall(TextCall):
 
     async def abandon(self, error: BaseException) -> None:
         """End with the error of another call, unless this call is over."""
-        self.attempts = getattr(error, "attempts", None) or self.attempts
         with suppress(BaseException):  # the caller raises it
             await self._life_steps.athrow(error)
 

@@ -146,8 +146,7 @@ def _complete_answers(result: LLMResult, usage: Mapping[str, Any] | None) -> lis
     answers: list[CompleteAnswer] = []
     output = result.llm_output
     for texts in result.generations:
-        first, *others = texts
-        generations = [TextGeneration.of(first, usage), *map(TextGeneration.of, others)]
+        generations = [TextGeneration.of(texts[0], usage), *map(TextGeneration.of, texts[1:])]
         fields = {"generations": generations, "llm_output": output}
         answers.append(CompleteAnswer(build_trusted(ChatResult, fields), is_generated=True))
         usage, output = None, output and {**output, "token_usage": {}}
@@ -229,6 +228,8 @@ def _finish_reason(info: Mapping[str, Any]) -> str | None:
 
 def chunks_of(batch: Batch) -> list[GenerationChunk]:
     """Return the chunks of text in a batch: the author's, or new ones where a policy has made other events."""
+    if len(batch) == 1 and (chunk := cast("Any", batch[0]).get("chunk")) is not None:
+        return [chunk]  # the usual case
     return [
         cast("Any", event).get("chunk") or GenerationChunk._trusted(event["delta"]["text"])
         for event in batch
@@ -247,8 +248,8 @@ def prompt_of(request: ChatRequest) -> str:
 
 def read_counts(output: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the counts in the metadata of an answer under the names of `UsageMetadata`; None if it has none."""
-    for key in COUNT_KEYS:
-        counts = (output or {}).get(key)
+    for key in COUNT_KEYS if output else ():
+        counts = cast("Mapping[str, Any]", output).get(key)
         if isinstance(counts, Mapping):
             renamed = {COUNT_NAMES[name]: n for name, n in counts.items() if name in COUNT_NAMES}
             return {name: n for name, n in renamed.items() if type(n) is int} or None

@@ -17,13 +17,12 @@ from foldline.language_models._call.cache import (
     has_complete_reason,
 )
 from foldline.language_models._call.cache_key import text_model_key
-from foldline.language_models._call.call import NO_PROFILE, ChatCall
+from foldline.language_models._call.call import ChatCall
 from foldline.language_models._call.listeners import TOKEN, CallListeners
 from foldline.language_models._call.model import CallModel
 from foldline.language_models._call.request import ChatRequest
 from foldline.language_models._call.retry import RetryPolicy
 from foldline.language_models._call.structured_format import StructuredFormat
-from foldline.language_models.profile import ModelProfile
 from foldline.language_models.text.text_author import TextGeneration, chunks_of, prompt_of
 from foldline.load.lazy_dump import LazyDump
 from foldline.messages import AIMessage
@@ -53,7 +52,9 @@ class TextCall(ChatCall):
 
     async def answer_text(self) -> str:
         """Run the call to its end; return the text."""
-        await self.answer_once()
+        self.view = MESSAGE
+        async for _ in self._life(None):
+            pass
         return cast("ChatResult", self.result).generations[0].text
 
     def pieces(self) -> AsyncGenerator[str, None]:
@@ -79,11 +80,6 @@ class TextCall(ChatCall):
             output = self.result.llm_output
         fault = None if self._cache is None else self._cache.fault
         return output if fault is None else {**(output or {}), "cache_error": fault}
-
-    @property
-    def profile(self) -> ModelProfile:
-        """None of it is known: profiles are about chat models, and an author may have another field of this name."""
-        return NO_PROFILE
 
     @property
     def retry_policy(self) -> RetryPolicy:
