@@ -10,6 +10,7 @@ from foldline.caches import InMemoryCache
 from foldline.callbacks import BaseCallbackHandler
 from foldline.exceptions import (
     ContextOverflowError,
+    ModelError,
     ModelOverloadedError,
     ModelRateLimitError,
     OutputRejectedError,
@@ -490,3 +491,18 @@ def test_the_key_of_a_cached_text_is_the_prompt_and_the_model(call):
         '{"class":"foldline.language_models.fake.FakeListLLM","options":{"seed":1},'
         '"params":{"responses":["x"]},"stop":["."],"type":"fake-list"}'
     )
+
+
+def test_a_network_error_of_an_author_is_a_model_error_and_tried_again(call):
+    class Offline(Echo):
+        def _note(self, prompt: str, kwargs: dict[str, Any]) -> None:
+            self.requests.append(prompt)
+            raise ConnectionError("no route")
+
+    model = Offline(requests=[])
+
+    with pytest.raises(ModelError, match="no route") as excinfo:
+        call.invoke(model, "a")
+
+    assert len(model.requests) == 3
+    assert isinstance(excinfo.value.__cause__, ConnectionError)
