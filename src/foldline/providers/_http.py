@@ -229,7 +229,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
                 await awaitable
         async with self._transport().open(http_request, blocking=run.io.blocking) as response:
             decoder: WireDecoder | None = None
-            observe_limits(self.rate_limiter, response)
+            if self.rate_limiter is not None:
+                observe_limits(self.rate_limiter, response)
             try:
                 # Created only now, so that hundreds of waiting calls do not each hold an idle decoder.
                 decoder = self._decoder(request)
