@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive
 from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun
 from foldline.language_models.text.base_llm import BaseLLM
@@ -46,7 +46,8 @@ class LLM(BaseLLM):
         run_manager: object = None,
         **kwargs: object,
     ) -> LLMResult:
-        return drive(self._call_each(prompts, stop, run_manager, kwargs, BLOCKING))
+        options: Any = {"stop": stop, "run_manager": run_manager, **kwargs}
+        return _result([self._call(prompt, **options) for prompt in prompts])
 
     async def _agenerate(
         self,
@@ -55,27 +56,14 @@ class LLM(BaseLLM):
         run_manager: object = None,
         **kwargs: object,
     ) -> LLMResult:
-        return await self._call_each(prompts, stop, run_manager, kwargs, ASYNC)
+        options: Any = {"stop": stop, "run_manager": run_manager, **kwargs}
+        return _result([await self._acall(prompt, **options) for prompt in prompts])
 
     def _request_size(self) -> int | None:
         cls = type(self)
         is_own = cls._generate is LLM._generate and cls._agenerate is LLM._agenerate
         return 1 if is_own else None
 
-    async def _call_each(
-        self,
-        prompts: list[str],
-        stop: list[str] | None,
-        manager: Any,  # noqa: ANN401  the run manager of the call's mode
-        options: dict[str, Any],
-        io: IO,
-    ) -> LLMResult:
-        """Call the author's method for one prompt after another."""
-        generations: list[Any] = []
-        for prompt in prompts:
-            if io.blocking:
-                text = self._call(prompt, stop=stop, run_manager=manager, **options)
-            else:
-                text = await self._acall(prompt, stop=stop, run_manager=manager, **options)
-            generations.append([Generation(text=text)])
-        return LLMResult._trusted(generations, None)
+
+def _result(texts: list[str]) -> LLMResult:
+    return LLMResult._trusted([[Generation(text=text)] for text in texts], None)

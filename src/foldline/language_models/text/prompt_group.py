@@ -111,7 +111,7 @@ class GroupedCall(TextCall):
 
     async def _source(self, request: ChatRequest) -> AsyncGenerator[Batch, None]:
         # Pieces of several prompts would be mixed: they are not streamed.
-        self.request = request.replace(stream=False)
+        self.request = request.replace(stream=False) if request.stream else request
         self._answer_source = await super()._source(self.request)
         return self._pause()
 
