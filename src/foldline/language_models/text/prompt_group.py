@@ -158,6 +158,7 @@ class GroupedCall(TextCall):
         """Report the end."""
         async for _ in self._life_steps:
             pass
+        del self.request  # which knows its call: a cycle would be left for the collector
 
     async def abandon(self, error: BaseException) -> None:
         """End with the error of another call, unless this call is over."""
