@@ -24,6 +24,7 @@ REASONS = {
     r"test_trace_": "handlers get the blocks as the program wrote them",
     r"fallback_to_ainvoke": "a stream gives chunks, also where a model answers whole",
     r"fake_chat_model_stream": "pieces without content are joined into one",
+    r"compat_responses_v03": "a refusal is a block of its own",
     r"block_translators": "citations keep their type, files their `file_id`",
     r"test_ai.*content_blocks": "a copy is given, and every block of a stream keeps its place",
     r"test_serializable|ser_non_serializable": (

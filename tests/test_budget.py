@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 import foldline
-from foldline.language_models import FakeListChatModel
+from foldline.language_models import FakeListChatModel, FakeStreamingListLLM
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
 from foldline.providers._explain import Explained
@@ -89,11 +89,15 @@ def test_a_call_of_a_fake_enters_fewer():
 
 def test_a_call_leaves_nothing_for_the_collector():
     model = FakeListChatModel(responses=["hello"])
+    text_model = FakeStreamingListLLM(responses=["hello"])
 
     def calls() -> None:
         model.invoke("hi")
         assert [*model.stream("hi")]
         assert [*model.stream_v2("hi")]
+        text_model.invoke("hi")
+        assert [*text_model.stream("hi")]
+        assert text_model.batch(["hi", "ho"])
 
     calls()
     gc.collect()

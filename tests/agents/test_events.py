@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from foldline.agents import Interrupt, ToolRuntime, create_agent, interrupt
 from foldline.agents.checkpoint import InMemorySaver
+from foldline.callbacks import BaseCallbackHandler
 from foldline.exceptions import ModelAPIError, UsageError
 from foldline.messages import AIMessage, AIMessageChunk, ToolMessage
 from foldline.runnables import RunnableLambda
@@ -327,3 +328,84 @@ def test_an_answer_never_takes_the_place_of_an_earlier_message_with_its_id(call)
     state = call.invoke(agent, "b", THREAD)
 
     assert [message.text for message in state["messages"]] == ["a", "one", "b", "two"]
+
+
+# -- what handlers get of the model's answers
+
+
+class Tokens(BaseCallbackHandler):
+    """Counts what it gets of each answer."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.answers: list[list[str]] = []
+        self.events = 0
+
+    def on_chat_model_start(self, serialized, messages, **kwargs) -> None:
+        self.answers.append([])
+
+    def on_llm_new_token(self, token, **kwargs) -> None:
+        self.answers[-1].append(token)
+
+    def on_stream_event(self, event, **kwargs) -> None:
+        self.events += 1
+
+
+FIVE = "one two three four five"
+WRAPPERS = {
+    "plain": lambda model: model,
+    "bound": lambda model: model.bind(stop=["."]),
+    "configured": lambda model: model.with_config(tags=["a"]),
+    "with fallbacks": lambda model: model.with_fallbacks([scripted("never")]),
+}
+
+
+def adding(wrapper: str):
+    """A model that calls a tool, then answers with five words."""
+    return WRAPPERS[wrapper](scripted([Call("add", {"a": 1, "b": 2})], FIVE))
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("mode", ["messages", "events"])
+def test_handlers_get_every_token_of_an_agents_stream_once(call, mode, wrapper):
+    tokens = Tokens()
+
+    call.stream(
+        create_agent(adding(wrapper), [add]),
+        {"messages": "Add."},
+        {"callbacks": [tokens]},
+        stream_mode=mode,
+    )
+
+    calling, answering = ([token for token in answer if token] for answer in tokens.answers)
+    assert calling == []
+    assert answering == ["one", " two", " three", " four", " five"]
+    assert tokens.events == 0
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_handlers_get_no_tokens_where_nobody_reads_the_pieces(call, wrapper):
+    tokens = Tokens()
+    agent = create_agent(adding(wrapper), [add])
+
+    call.stream(agent, {"messages": "Add."}, {"callbacks": [tokens]}, stream_mode="values")
+
+    assert tokens.answers == [[], []]
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("version", ["v0", "v1"])
+def test_the_messages_of_an_agent_are_the_same_whatever_is_read_of_its_run(call, version, wrapper):
+    def contents(mode: str):
+        model = scripted([Call("add", {"a": 1, "b": 2}, id="c")], FIVE, output_version=version)
+        agent = create_agent(WRAPPERS[wrapper](model), [add], checkpointer=InMemorySaver())
+        call.stream(agent, {"messages": "Add."}, THREAD, stream_mode=mode)
+        messages = agent.get_state(THREAD).values["messages"]
+        return [
+            (message.content, message.response_metadata)
+            for message in messages
+            if message.type == "ai"
+        ]
+
+    assert contents("messages") == contents("events") == contents("values")

@@ -57,7 +57,7 @@ class Recorder(BaseCallbackHandler):
 class Order(BaseMemory):
     """A memory that notes when it was asked, among the callbacks."""
 
-    notes: list[str]
+    notes: Any  # the list of the callbacks itself: pydantic would copy a `list[str]`
 
     @property
     def memory_variables(self) -> list[str]:
@@ -109,13 +109,7 @@ def test_the_order_is_that_of_the_template_method(call: Any) -> None:
     output = call.invoke(Shout(memory=memory, callbacks=[recorder]), {"text": "hi"})
 
     assert output == {"text": "hi", "past": "p", "loud": "HI"}
-    assert memory.notes is recorder.events or memory.notes  # pydantic may copy the list
-    order = (
-        [*memory.notes]
-        if memory.notes is recorder.events
-        else [*memory.notes[:1], *recorder.events, *memory.notes[1:]]
-    )
-    assert order == [
+    assert recorder.events == [
         "load",
         "start Shout ['past', 'text']",
         "end ['loud']",

@@ -24,7 +24,14 @@ from foldline.exceptions import (
     StructuredOutputError,
     UsageError,
 )
-from foldline.language_models import BaseChatModel, ChatModel, RetryPolicy, SimpleChatModel
+from foldline.language_models import (
+    BaseChatModel,
+    ChatModel,
+    ChatRequest,
+    Policy,
+    RetryPolicy,
+    SimpleChatModel,
+)
 from foldline.language_models._call.errors import read_author_error
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -301,6 +308,27 @@ def test_an_error_of_a_guard_is_no_error_of_the_network(call):
 
     with pytest.raises(ConnectionResetError):
         call.invoke(model, "x")
+    assert model.calls == 1
+
+
+def test_an_error_of_a_guard_about_a_further_answer_is_no_error_of_the_network(call):
+    class TwoAnswers(Policy):
+        """Adds a further answer, as a provider does for `n=2`."""
+
+        async def before(self, request: ChatRequest) -> ChatRequest:
+            request.others.append(AIMessage("further"))
+            return request
+
+    def unreachable(message: AIMessage) -> bool:
+        if message.text == "further":
+            raise ConnectionResetError("the guard's own service")
+        return True
+
+    model = Writing(errors=[], guards=[unreachable], retry_on_error=AT_ONCE)
+
+    with pytest.raises(ConnectionResetError) as caught:
+        call.invoke(model, "x", policies=[TwoAnswers])
+    assert not isinstance(caught.value, ModelError)
     assert model.calls == 1
 
 

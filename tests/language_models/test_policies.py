@@ -10,6 +10,7 @@ from foldline._io.drive import drive
 from foldline._run import Run
 from foldline._streams.answer import chat_result
 from foldline.caches import InMemoryCache
+from foldline.callbacks import BaseCallbackHandler
 from foldline.exceptions import ModelError, UsageError
 from foldline.language_models import (
     Batch,
@@ -19,6 +20,7 @@ from foldline.language_models import (
     Decision,
     Failure,
     FakeListChatModel,
+    GenericFakeChatModel,
     Limits,
     ModelHooks,
     Policy,
@@ -29,6 +31,7 @@ from foldline.language_models._call.call import ChatCall
 from foldline.language_models._call.policies import stack
 from foldline.language_models._call.policies.stack import POLICIES
 from foldline.messages import AIMessage, HumanMessage
+from foldline.outputs import ChatGeneration, ChatResult
 from foldline.protocol.fold import fold
 from foldline.providers.openai import ChatOpenAI
 from foldline.testing import ScriptedChatModel
@@ -325,9 +328,72 @@ def test_every_reservation_is_settled_also_if_one_of_them_fails(call):
     assert settled == ["first", "other"]
 
 
-def test_policies_that_are_none_are_refused(call):
+@pytest.mark.parametrize("policies", [["audit"], First, [First(None)]])  # type: ignore[arg-type]
+def test_policies_that_are_none_are_refused(call, policies):
     with pytest.raises(UsageError, match="policies is a list of subclasses of Policy"):
-        call.invoke(fake(), "Hi", policies=["audit"])
+        call.invoke(fake(), "Hi", policies=policies)
+
+
+USAGE = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+
+
+@pytest.mark.parametrize("way", ["invoke", "stream", "stream_v2"])
+def test_an_error_after_the_answer_carries_the_answer_and_its_usage(call, way):
+    class Late(Policy):
+        async def after(self, request: ChatRequest, message: AIMessage) -> AIMessage:
+            raise ModelError("too late")
+
+    class Errors(BaseCallbackHandler):
+        run_inline = True
+
+        def on_llm_error(self, error: BaseException, *, response: Any, **kwargs: Any) -> None:
+            reported.append(response.generations[0][0].message)
+
+    reported: list[Any] = []
+    model = GenericFakeChatModel(messages=iter([AIMessage("hello", usage_metadata=USAGE)]))
+
+    with pytest.raises(ModelError, match="too late") as caught:
+        getattr(call, way)(model, "Hi", {"callbacks": [Errors()]}, policies=[Late])
+
+    for message in (caught.value.partial, *reported):
+        assert message.text == "hello"
+        assert message.usage_metadata == USAGE
+    assert len(reported) == 1
+
+
+def test_the_answer_of_a_rejected_attempt_is_not_that_of_the_next(call):
+    class Choosy(Policy):
+        """Rejects further answers, which it sees after the first was taken."""
+
+        watches_events = True
+        sees_further_answers = True
+
+        async def on_events(self, batch: Batch) -> Batch:
+            if isinstance(batch, CompleteAnswer) and batch.message.text == "second":
+                raise ModelError("no", is_retryable=True)
+            return batch
+
+    class Two(FakeListChatModel):
+        asked: ClassVar[list[int]] = []
+
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            self.asked.append(1)
+            if len(self.asked) > 1:
+                raise ModelError("down")
+            return ChatResult(generations=[ChatGeneration(message=AIMessage("first"))])
+
+    Two.asked.clear()
+
+    class Others(Policy):
+        async def before(self, request: ChatRequest) -> ChatRequest:
+            request.others.append(AIMessage("second"))
+            return request
+
+    model = Two(responses=[""], retry_on_error=RetryPolicy(1, initial=0.0))
+    with pytest.raises(ModelError, match="down") as caught:
+        call.invoke(model, "Hi", policies=[Others, Choosy])
+
+    assert caught.value.partial.text == ""
 
 
 def test_policies_are_bound_and_a_call_overrides_them(call, calls):

@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from foldline._io import BLOCKING
 from foldline.exceptions import BudgetExceeded, RateLimitError
 from foldline.language_models import LLM, BaseLLM, Limits, usage_scope
 from foldline.outputs import Generation, GenerationChunk, LLMResult
 from foldline.prices import find_prices, register_prices, table
-from foldline.providers.openai import OpenAI
 from foldline.rate_limiters import InMemoryRateLimiter
-from tests.providers.text_wires import WHOLE, WIRES, Wire
+from tests.providers.text_wires import WHOLE, WIRES, Wire, completion
 from tests.rate_limiters.counting import CountingLimiter
 from tests.servers import Answer, FaultServer, json_answer
 
@@ -152,13 +150,32 @@ def test_nothing_is_tried_again_where_no_time_is_left(call: Any, fault_server: F
     assert fault_server.hits(WIRES["openai"].path) == 1
 
 
-def test_several_answers_are_reserved_for() -> None:
-    model = OpenAI(api_key="k", n=5, max_tokens=300, rate_limiter=CountingLimiter())
-    meter = model._meter(["x" * 40], {}, BLOCKING)
+class Account:
+    """A ledger that keeps the tokens that were reserved."""
 
-    assert meter is not None
-    assert meter._expected.max_tokens == 1_500
-    assert meter._expected.input_tokens == 10
+    def __init__(self) -> None:
+        self.reserved: list[int] = []
+
+    def reserve(self, tokens: int, cost: float) -> int:
+        self.reserved.append(tokens)
+        return len(self.reserved)
+
+    def settle(self, hold: int, tokens: int | None, cost: float | None) -> None:
+        pass
+
+
+def test_several_answers_to_several_prompts_are_reserved_for_at_once(
+    call: Any, fault_server: FaultServer
+) -> None:
+    fault_server.script(WIRES["openai"].path, json_answer(completion(*["x"] * 10)))
+    model = WIRES["openai"].model(fault_server, n=5, max_tokens=300)
+    account = Account()
+
+    with usage_scope(ledger=account) as usage:
+        call.generate(model, ["x" * 40, "y" * 40])
+
+    assert account.reserved == [2 * 10 + 2 * 5 * 300]
+    assert usage.model_calls == 1
 
 
 # -- authors' own

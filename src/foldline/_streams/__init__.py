@@ -1,1 +1,1 @@
-"""`stream_v2`: one answer as a stream of events, with projections of its text, reasoning and tool calls."""
+"""One answer as a stream: the states of its call, its batches of events, and `stream_v2` with its projections."""

@@ -70,7 +70,7 @@ class EventLog:
     def read(
         self, request_more: Callable[[], bool], at_end: Callable[[], None] | None = None
     ) -> Iterator[Event]:
-        """Yield every event, calling `more` at the end until it returns False."""
+        """Yield every event, calling `request_more` at the end until it returns False."""
         entries, position, is_over = self._entries, 0, False
         while True:
             if position == len(entries):

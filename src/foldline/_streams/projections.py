@@ -21,7 +21,7 @@ RequestMore = Callable[[], bool]
 ARequestMore = Callable[[], Awaitable[bool]]
 
 
-class Failure:
+class StreamFailure:
     """An error that many readers raise: its traceback is restored each time, so that it does not grow."""
 
     __slots__ = ("_traceback", "error")
@@ -44,7 +44,7 @@ class Deltas(Generic[D, W]):
         self.items: list[D] = []
         self.join: Callable[[list[D]], W] = join
         self.value: W | None = None
-        self.failure: Failure | None = None
+        self.failure: StreamFailure | None = None
         self.is_done: bool = False
         self.request_more: Callable[[], Any] | None = None
         """A function that produces more, if not the stream does."""
@@ -59,7 +59,7 @@ class Deltas(Generic[D, W]):
         if self.signal is not None:
             self.signal.set()
 
-    def end(self, value: W | None, failure: Failure | None) -> None:
+    def end(self, value: W | None, failure: StreamFailure | None) -> None:
         """End the part; a second call is ignored."""
         if self.is_done:
             return
@@ -100,7 +100,7 @@ class Projection(Generic[D, W]):
 
     def fail(self, error: BaseException) -> None:
         """End the projection with an error; a finished projection stays finished."""
-        self._deltas.end(None, Failure(error))
+        self._deltas.end(None, StreamFailure(error))
 
     @property
     def done(self) -> bool:

@@ -122,7 +122,7 @@ ATTEMPT_MOVES: Final[Mapping[AttemptState, frozenset[AttemptState]]] = {
     RESERVING: frozenset({WAITING}),
     WAITING: frozenset({DELIVERING, FINISHED, REJECTED}),
     DELIVERING: frozenset({FINISHED, REJECTED}),
-    FINISHED: frozenset(),
+    FINISHED: frozenset({REJECTED}),  # by a policy that sees further answers
     REJECTED: frozenset(),
 }
 """state -> the states that may follow; an attempt that fails is left where it is, and another one is made"""

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from foldline._lazy import publish
 from foldline._streams.bounds import attach_partial, error_of
 from foldline._streams.event_log import EventLog
-from foldline._streams.projections import Deltas, Failure
+from foldline._streams.projections import Deltas, StreamFailure
 from foldline._streams.source import StreamSource
 from foldline.exceptions import StreamClosedError
 from foldline.messages import AIMessage
@@ -51,7 +51,7 @@ class StreamState:
         self._source = source
         self._log = EventLog()
         self._own_builder = MessageBuilder() if source is None else None
-        self._failure: Failure | None = None
+        self._failure: StreamFailure | None = None
         self._message: AIMessage | None = None
         self._is_done = False
         self._is_answer = True
@@ -161,7 +161,7 @@ class StreamState:
         partial = self._source.message if self._source is not None else None
         message = partial or AIMessage.from_fold(self._builder.result(partial=True), "v1")
         attach_partial(error, message)
-        failure = Failure(error)
+        failure = StreamFailure(error)
         self._is_done, self._message, self._failure = True, message, failure
         for deltas in (self._text, self._reasoning, self._tool_calls):
             cast("Deltas[Any, Any]", deltas).end(None, failure)

@@ -241,7 +241,7 @@ async def _events(
         messages.append(cast("AIMessage", call.message))
         return
     try:
-        stream: Any = model._open_stream_v2(StreamCall(prompt, run))
+        stream: Any = model._open_stream_v2(StreamCall(prompt, run, View.CHUNKS))
     except UsageError:  # the runnable cannot stream a model's events: invoke it
         messages.append(await model._step(prompt, run))
         for event in message_to_events(messages[0]):

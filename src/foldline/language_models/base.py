@@ -1,20 +1,33 @@
-"""`BaseLanguageModel`: what text models and chat models share: settings, listeners, token counts."""
+"""`BaseLanguageModel`: what text models and chat models share: settings of calls, listeners, token counts."""
 
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import cache
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SkipValidation,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from typing_extensions import TypeVar
 
 from foldline import globals as settings
 from foldline._lazy import Loader, lazy_exports
+from foldline._run import Run
 from foldline.caches import BaseCache
 from foldline.callbacks.base import Callbacks
 from foldline.language_models import _types
+from foldline.language_models._call.llm_output import combine_llm_outputs
+from foldline.language_models._call.request import ChatRequest
+from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.settings import check_setting
 from foldline.language_models._types import (
     LangSmithParams,
     LanguageModelInput,
@@ -23,8 +36,10 @@ from foldline.language_models._types import (
 )
 from foldline.messages import AIMessage, BaseMessage
 from foldline.messages import count as counting
-from foldline.outputs import LLMResult
+from foldline.outputs import ChatResult, LLMResult
 from foldline.prompt_values import PromptValue
+from foldline.protocol.folded_message import Bounds
+from foldline.rate_limiters import BaseRateLimiter
 from foldline.runnables.base import Runnable
 from foldline.runnables.serializable import RunnableSerializable
 from foldline.utils.suggest import warn_of_unknown
@@ -48,6 +63,7 @@ Chunk = TypeVar("Chunk", covariant=True, default=LanguageModelOutputVar)
 
 Params: TypeAlias = dict[str, Any]
 """A dict of settings; an alias, because models have a method named `dict`."""
+Retrying: TypeAlias = RetryPolicy | bool | int | Params
 
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_MESSAGE = 3
@@ -83,6 +99,32 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar, Chunk]
     """Metadata of every run of this model."""
     custom_get_token_ids: Callable[[str], list[int]] | None = Field(default=None, exclude=True)
     """Your tokenizer, for counting."""
+    rate_limiter: BaseRateLimiter | None = Field(default=None, exclude=True)
+    """Decides when a request may be sent."""
+
+    # -- the settings of a managed call
+
+    # Not validated: validation would turn any dict into a policy, and drop the keys it does not know.
+    retry_on_error: SkipValidation[Retrying] = Field(default=True, exclude=True)
+    """Whether and how a failed request is retried before anything was delivered."""
+    model_options: Params | None = Field(default=None, exclude=True, repr=False)
+    """Options for every call; nested dicts merge with those of the call, which take precedence."""
+    hooks: Any = Field(default=None, exclude=True, repr=False)
+    """`ModelHooks`: may replace requests, results and errors."""
+    guards: list[Any] | None = Field(default=None, exclude=True, repr=False)
+    """Functions that check a finished answer."""
+    guard_mode: Literal["buffer", "post"] | None = Field(default=None, exclude=True, repr=False)
+    """While streaming: "buffer" (the default) holds everything back until the guards have passed, "post" does not."""
+    max_input_tokens: int | None = Field(default=None, gt=0, exclude=True, repr=False)
+    """The longest request; by default that of the profile."""
+
+    _kind: ClassVar[Any] = "llm"
+    _tool_name_pattern: ClassVar[str | None] = None
+    """The characters that the provider allows in a tool's name, as a regex class; None for any."""
+    _usage_mode: ClassVar[Literal["sum", "last"]] = "sum"
+    """How the usage on an author's chunks adds up: "last" if the provider sends running totals (T59)."""
+    _makes_new_events: ClassVar[bool] = False
+    """Whether `_events` yields events made for one call, which the message may use without copying."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         arbitrary_types_allowed=True, protected_namespaces=()
@@ -94,6 +136,42 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar, Chunk]
         if isinstance(values, dict) and not values.keys() <= cls.model_fields.keys():
             warn_of_unknown(cls, values)
         return values
+
+    @field_validator("retry_on_error")
+    @classmethod
+    def _check_retries(cls, value: Any) -> object:  # noqa: ANN401  of any kind that it takes
+        RetryPolicy.of(value)
+        return value
+
+    @field_validator("guards", "hooks")
+    @classmethod
+    def _check_setting(cls, value: object, info: ValidationInfo) -> object:
+        return check_setting(str(info.field_name), value, cls.__name__)
+
+    # -- methods that a call uses
+
+    @property
+    def _retry_policy(self) -> RetryPolicy:
+        return RetryPolicy.of(self.retry_on_error)
+
+    @property
+    def _fold_limits(self) -> Bounds | None:
+        """How large a message may grow; None for the default limits (E8)."""
+        return None
+
+    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Any, None]:
+        """Yield the answer as events, or as lists of events that arrived together."""
+        raise NotImplementedError
+        yield
+
+    async def _preprocess(self, request: ChatRequest, run: Run) -> ChatRequest:
+        return request
+
+    async def _postprocess(self, request: ChatRequest, result: ChatResult, run: Run) -> ChatResult:
+        return result
+
+    def _combine_llm_outputs(self, llm_outputs: list[Params | None]) -> Params:
+        return combine_llm_outputs(llm_outputs)
 
     @property
     def InputType(self) -> object:

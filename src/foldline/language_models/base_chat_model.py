@@ -16,11 +16,10 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from operator import itemgetter
-from typing import Any, ClassVar, Literal, Self, TypeAlias, cast, overload
+from typing import Any, ClassVar, Literal, Self, cast, overload
 from uuid import UUID
 
-from pydantic import Field, SkipValidation, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from foldline._config import RunnableConfig
 from foldline._io import ASYNC, BLOCKING
@@ -33,7 +32,6 @@ from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun, CallbackMa
 from foldline.language_models._call.author import Author, inherited_chunks, inherited_result
 from foldline.language_models._call.call import ChatCall
 from foldline.language_models._call.generate import generate_each
-from foldline.language_models._call.llm_output import combine_llm_outputs
 from foldline.language_models._call.policies.prompt_caching import CacheConfig
 from foldline.language_models._call.request import (
     CALL_OPTIONS,
@@ -41,8 +39,7 @@ from foldline.language_models._call.request import (
     ChatRequest,
     messages_of,
 )
-from foldline.language_models._call.retry import RetryPolicy
-from foldline.language_models._call.settings import check_setting
+from foldline.language_models._call.settings import check_setting, settings_reader
 from foldline.language_models.base import BaseLanguageModel, Params, with_stop
 from foldline.language_models.count import TokenCount, count_tokens
 from foldline.language_models.profile import ModelProfile, find_profile
@@ -69,8 +66,6 @@ from foldline.messages.output_version import output_version
 from foldline.outputs import ChatGenerationChunk, ChatResult, LLMResult
 from foldline.prices.types import check_prices
 from foldline.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
-from foldline.protocol.folded_message import Bounds
-from foldline.rate_limiters import BaseRateLimiter
 from foldline.runnables import _trace
 from foldline.runnables._forward import check_options
 from foldline.runnables._stream_call import StreamCall
@@ -79,14 +74,11 @@ from foldline.utils.spelling import in_snake_case
 
 __all__ = ["BaseChatModel"]
 
-Retrying: TypeAlias = RetryPolicy | bool | int | Params
 SETTINGS = (
     "model_options", "hooks", "guards", "file_resolver", "output_file_type", "max_input_tokens", "prompt_cache",
     "guard_mode", "output_dir", "on_overflow", "on_unsupported",
 )  # fmt: skip
 """The fields that a managed call reads: see `_call.settings`."""
-UNSET = (None,) * len(SETTINGS)
-_settings_of = itemgetter(*SETTINGS)
 
 
 class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
@@ -100,30 +92,17 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
     ```
     """
 
-    rate_limiter: BaseRateLimiter | None = Field(default=None, exclude=True)
-    """Waits before every request."""
     disable_streaming: bool | Literal["tool_calling"] = False
     """True: stream methods return the complete answer at once. "tool_calling": only when there are tools."""
     output_version: str | None = Field(default=None)
     """The form of `content`: "v0" (text as a string if nothing is lost) or "v1" (always content blocks).
 
     If it is not set, an environment variable may set it at the first call."""
-    # Not validated: validation would turn any dict into a policy, and drop the keys it does not know.
-    retry_on_error: SkipValidation[Retrying] = Field(default=True, exclude=True)
-    """Whether and how a failed request is retried before anything was delivered."""
 
     # -- the settings of a managed call
 
     profile: ModelProfile | None = Field(default=None, exclude=True, repr=False)
     """What the model can do; looked up by its provider and name if you do not set it."""
-    model_options: Params | None = Field(default=None, exclude=True, repr=False)
-    """Options for every call; nested dicts merge with those of the call, which take precedence."""
-    hooks: Any = Field(default=None, exclude=True, repr=False)
-    """`ModelHooks`: may replace requests, results and errors."""
-    guards: list[Any] | None = Field(default=None, exclude=True, repr=False)
-    """Functions that check a finished answer."""
-    guard_mode: Literal["buffer", "post"] | None = Field(default=None, exclude=True, repr=False)
-    """While streaming: "buffer" (the default) holds everything back until the guards have passed, "post" does not."""
     file_resolver: Any = Field(default=None, exclude=True, repr=False)
     """`FileResolver`: which files and URLs in messages may be read. None: none."""
     output_file_type: Literal["local", "file", "url"] | None = Field(
@@ -132,8 +111,6 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
     """The form of files in an answer: written to `output_dir`, as base64, or as URLs."""
     output_dir: Any = Field(default=None, exclude=True, repr=False)
     """The folder for files of an answer (`output_file_type`)."""
-    max_input_tokens: int | None = Field(default=None, gt=0, exclude=True, repr=False)
-    """The longest request; by default that of the profile."""
     on_overflow: Literal["raise", "trim"] | None = Field(default=None, exclude=True, repr=False)
     """What to do with a longer one: raise (the default), or drop the oldest messages."""
     on_unsupported: Literal["warn", "raise"] | None = Field(default=None, exclude=True, repr=False)
@@ -141,29 +118,21 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
     prompt_cache: Any = Field(default=None, exclude=True, repr=False)
     """`CacheConfig`, or True: where marks for the provider's prompt cache are set automatically."""
 
-    _kind: ClassVar[Any] = "llm"
-    _tool_name_pattern: ClassVar[str | None] = None
-    """The characters that the provider allows in a tool's name, as a regex class; None for any."""
-    _usage_mode: ClassVar[Literal["sum", "last"]] = "sum"
-    """How the usage on an author's chunks adds up: "last" if the provider sends running totals (T59)."""
-    _makes_new_events: ClassVar[bool] = False
-    """Whether `_events` yields events made for one call, which the message may use without copying."""
-
     @model_validator(mode="before")
     @classmethod
     def _read_camel_case(cls, values: object) -> object:
         """Accept the options of the constructor in camelCase too: `retryOnError` is `retry_on_error`."""
         return in_snake_case(cls.model_fields, values)
 
-    @field_validator("retry_on_error", "prompt_cache")
+    @field_validator("prompt_cache")
     @classmethod
-    def _check_config(cls, value: Any, info: ValidationInfo) -> object:  # noqa: ANN401  of either
-        (CacheConfig if info.field_name == "prompt_cache" else RetryPolicy).of(value)
+    def _check_prompt_cache(cls, value: Any) -> object:  # noqa: ANN401  of any kind that it takes
+        CacheConfig.of(value)
         return value
 
-    @field_validator("output_version", "guards", "file_resolver", "output_dir", "profile", "hooks")
+    @field_validator("output_version", "file_resolver", "output_dir", "profile")
     @classmethod
-    def _check_setting(cls, value: object, info: ValidationInfo) -> object:
+    def _check_chat_setting(cls, value: object, info: ValidationInfo) -> object:
         return check_setting(str(info.field_name), value, cls.__name__)
 
     @model_validator(mode="after")
@@ -182,11 +151,6 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         return find_profile(self._provider, self._model_name)
 
     # -- methods for authors: implement one of these
-
-    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Any, None]:
-        """Yield the answer as events, or as lists of events that arrived together."""
-        raise NotImplementedError
-        yield
 
     def _generate(
         self,
@@ -279,20 +243,11 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         plain = name.replace("_", "").lower()  # modelOptions is a spelling, not a mistake
         return any(plain == option.replace("_", "").lower() for option in self._option_names())
 
+    _settings = property(settings_reader(*SETTINGS))
+
     @property
-    def _settings(self) -> Params:
-        """The settings of a managed call that are set, except `profile`."""
-        values = _settings_of(self.__dict__)
-        if values == UNSET:  # the usual case
-            return {}
-        pairs = zip(SETTINGS, values, strict=True)
-        return {name: value for name, value in pairs if value is not None}
-
-    async def _preprocess(self, request: ChatRequest, run: Run) -> ChatRequest:
-        return request
-
-    async def _postprocess(self, request: ChatRequest, result: ChatResult, run: Run) -> ChatResult:
-        return result
+    def _profile(self) -> ModelProfile | None:
+        return self.profile
 
     def _streaming_disabled(self, options: Params) -> bool:
         if self.disable_streaming is True:
@@ -306,15 +261,6 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
     def _author(self) -> Author:
         """The methods that the author of this class wrote."""
         return author_of(type(self))
-
-    @property
-    def _retry_policy(self) -> RetryPolicy:
-        return RetryPolicy.of(self.retry_on_error)
-
-    @property
-    def _fold_limits(self) -> Bounds | None:
-        """How large a message may grow; None for the default limits (E8)."""
-        return None
 
     @property
     def _output_version(self) -> Literal["v0", "v1"]:
@@ -595,6 +541,3 @@ class BaseChatModel(BaseLanguageModel[AIMessage, AIMessageChunk], ABC):
         """Answer several prompts at once."""
         conversations = [prompt.to_messages() for prompt in prompts]
         return await self.agenerate(conversations, stop, callbacks, **kwargs)
-
-    def _combine_llm_outputs(self, llm_outputs: list[Params | None]) -> Params:
-        return combine_llm_outputs(llm_outputs)

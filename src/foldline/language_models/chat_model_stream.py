@@ -1,4 +1,4 @@
-"""`ChatModelStream` and its async version, under LangChain's path; defined in `foldline.language_models.streams`."""
+"""`ChatModelStream` and its async version, under LangChain's path; defined in `foldline._streams`."""
 
 from __future__ import annotations
 

@@ -19,14 +19,13 @@ from foldline._io.drive import drive
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import MalformedStreamError, ModelError, UsageError
 from foldline.language_models._call.deadline import pause, wait_within_deadline
-from foldline.language_models._call.meter import RequestMeter
 from foldline.language_models._call.policies.spending import Expectation
 from foldline.language_models._call.policies.usage import time_left
 from foldline.language_models._call.retry import RetryPolicy
 from foldline.language_models.base import CHARACTERS_PER_TOKEN
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._keys import resolve_key
-from foldline.providers._limits import observe_limits
+from foldline.providers._limits import RequestPermit, observe_limits
 from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS, dump_body, is_error_body, request_id
 from foldline.rate_limiters import BaseRateLimiter
 from foldline.transports import Request, Response
@@ -233,11 +232,10 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         max_tokens = cast("QuotaLimiter", limiter).rules.most_tokens
         return [part for batch in batches for part in split_by_tokens(batch, max_tokens)]
 
-    def _meter(self, texts: list[str], io: IO) -> RequestMeter:
+    def _permit(self, texts: list[str], limiter: BaseRateLimiter, io: IO) -> RequestPermit:
         tokens = sum(map(count_tokens, texts))
         model_id = f"{self._provider}:{self._model_name}"
-        expected = Expectation(tokens, 0, None, None, None, model_id)
-        return RequestMeter(expected, io, self.rate_limiter, None)
+        return RequestPermit(Expectation(tokens, 0, None, None, None, model_id), limiter, io)
 
     def _usage(self, answer: Body, headers: Mapping[str, str]) -> dict[str, int] | None:
         try:
@@ -269,23 +267,23 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
     async def _send_batch(self, texts: list[str], io: IO, *, is_query: bool) -> Vectors:
         if self.rate_limiter is None:
             return await self._exchange(texts, io, None, is_query=is_query)
-        async with self._meter(texts, io) as meter:
-            return await self._exchange(texts, io, meter, is_query=is_query)
+        async with self._permit(texts, self.rate_limiter, io) as permit:
+            return await self._exchange(texts, io, permit, is_query=is_query)
 
     async def _exchange(
-        self, texts: list[str], io: IO, meter: RequestMeter | None, *, is_query: bool
+        self, texts: list[str], io: IO, permit: RequestPermit | None, *, is_query: bool
     ) -> Vectors:
         request = self._request(texts, await resolve_key(self._key(), io), is_query=is_query)
         request = await self._authorize(request, io)
         async with self._transport().open(request, blocking=io.blocking) as response:
-            observe_limits(meter, response)
+            observe_limits(self.rate_limiter, response)
             try:
                 if response.status >= 400:
                     raise self._status_error(response, await response.read_error())
                 answer: Any = await self._receive(response)  # JSON, checked by `_read`
                 vectors = self._check_count(self._read(answer), len(texts))
-                if meter is not None:
-                    meter.usage = self._usage(answer, response.headers)
+                if permit is not None:
+                    permit.usage = self._usage(answer, response.headers)
                 return vectors
             except ModelError as error:
                 error.request_id = error.request_id or request_id(response.headers)

@@ -39,6 +39,7 @@ from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._explain import Explained, prepare
 from foldline.providers._foreign_messages import ForeignBlocks
 from foldline.providers._keys import MASK, chosen_key, public_url, resolve_key
+from foldline.providers._limits import observe_limits
 from foldline.providers._names import read_names
 from foldline.providers._playback import PlaybackTransport
 from foldline.providers._readable import Path, readable_blocks
@@ -52,7 +53,6 @@ from foldline.providers._wire import (
     is_error_body,
     merge_settings,
     request_id,
-    retry_after,
 )
 from foldline.transports import Request, Response
 from foldline.utils.spelling import in_snake_case
@@ -230,10 +230,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         async with self._transport().open(http_request, blocking=run.io.blocking) as response:
             decoder: WireDecoder | None = None
             if self.rate_limiter is not None:
-                wait = retry_after(response.headers)
-                self.rate_limiter.observe(
-                    response.headers, status=response.status, retry_after=wait
-                )
+                observe_limits(self.rate_limiter, response)
             try:
                 # Created only now, so that hundreds of waiting calls do not each hold an idle decoder.
                 decoder = self._decoder(request)

@@ -8,34 +8,31 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
-from functools import partial
 from typing import Any, ClassVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive, drive_each
+from foldline._run import Run
 from foldline.exceptions import ModelError, StreamTruncatedError, UsageError
-from foldline.language_models._call.deadline import pause
-from foldline.language_models._call.meter import RequestMeter
-from foldline.language_models._call.policies.usage_scope import time_left
+from foldline.language_models._call.request import ChatRequest
 from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models.base import Retrying
 from foldline.language_models.llms import BaseLLM
-from foldline.language_models.text.metering import call_metered, meter_prompts
-from foldline.outputs import Generation, GenerationChunk, LLMResult
+from foldline.outputs import GenerationChunk, LLMResult
+from foldline.protocol.folded_message import Bounds
+from foldline.providers._completions.wire import decode_usage
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._http import HARMLESS_FIELDS
 from foldline.providers._keys import resolve_key
 from foldline.providers._limits import observe_limits
 from foldline.providers._names import read_names
-from foldline.providers._text_metering import metered_pieces, read_usage
 from foldline.providers._text_reading import TextDecoder, TextReading
 from foldline.providers._wire import digest, dump_body, guarded_value, request_id
 from foldline.transports import Request, Response
 
-__all__ = ["HttpLLM", "Usage", "WireLLM", "add_usage"]
-
-Usage = dict[str, Any]
+__all__ = ["HttpLLM", "WireLLM"]
 
 
 class WireLLM(BaseLLM):
@@ -46,7 +43,6 @@ class WireLLM(BaseLLM):
     max_concurrency: int = Field(default=8, ge=1, exclude=True)
     """How many requests of a batch may be in progress at once."""
 
-    _meters_requests: ClassVar[bool] = True
     _reports_finish_reason: ClassVar[bool] = True
     prompts_per_request: ClassVar[int] = 1
     """How many prompts the vendor accepts in one request."""
@@ -62,14 +58,33 @@ class WireLLM(BaseLLM):
     ) -> AsyncGenerator[GenerationChunk, None]:
         raise NotImplementedError
 
-    def _meter(self, prompts: list[str], options: Body, io: IO) -> RequestMeter | None:
-        """Return the meter of a request for limits and budgets, or None if there are none."""
-        answers = self._answer_count(options)
-        return meter_prompts(self, self.rate_limiter, prompts, options, io, answers=answers)
-
     def _answer_count(self, options: Body) -> int:
         """Return how many answers are requested; more than one cannot be streamed."""
         return 1
+
+    # -- what a call needs of its model
+
+    def _request(self, value: object, run: Run, *, stream: bool) -> ChatRequest:
+        request = super()._request(value, run, stream=stream)
+        if request.options.get("streaming", self.streaming):
+            request.stream = stream or self._answer_count(request.options) == 1
+        return request
+
+    def _request_size(self) -> int | None:
+        cls = type(self)
+        is_own = cls._generate is WireLLM._generate and cls._agenerate is WireLLM._agenerate
+        return self.prompts_per_request if is_own else None
+
+    def _request_concurrency(self) -> int:
+        return self.max_concurrency
+
+    def _output_limit(self, options: Body) -> int | None:
+        limit = super()._output_limit(options)
+        return None if limit is None else limit * self._answer_count(options)
+
+    def _read_usage(self, output: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        counts = (output or {}).get("token_usage")
+        return decode_usage(counts) if isinstance(counts, dict) else None
 
     # -- BaseLLM's methods
 
@@ -80,7 +95,7 @@ class WireLLM(BaseLLM):
         run_manager: object = None,
         **kwargs: object,
     ) -> LLMResult:
-        return drive(self._generate_body(prompts, stop, run_manager, kwargs, BLOCKING))
+        return drive(self._generate_body(prompts, stop, kwargs, BLOCKING))
 
     async def _agenerate(
         self,
@@ -89,7 +104,7 @@ class WireLLM(BaseLLM):
         run_manager: object = None,
         **kwargs: object,
     ) -> LLMResult:
-        return await self._generate_body(prompts, stop, run_manager, kwargs, ASYNC)
+        return await self._generate_body(prompts, stop, kwargs, ASYNC)
 
     def _stream(
         self,
@@ -112,50 +127,20 @@ class WireLLM(BaseLLM):
     # -- the bodies
 
     async def _generate_body(
-        self,
-        prompts: list[str],
-        stop: list[str] | None,
-        manager: object,
-        options: Body,
-        io: IO,
+        self, prompts: list[str], stop: list[str] | None, options: Body, io: IO
     ) -> LLMResult:
-        is_streamed = options.pop("streaming", self.streaming)
-        if is_streamed and len(prompts) == 1 and self._answer_count(options) == 1:
-            return await self._fold(prompts[0], stop, manager, options, io)
-        size = self.prompts_per_request
-        batches = [prompts[start : start + size] for start in range(0, len(prompts), size)]
-
-        async def answer(batch: list[str]) -> LLMResult:
-            result = await self._answers(batch, stop, options, io)
+        options.pop("streaming", None)
+        size, results = self.prompts_per_request, []
+        for start in range(0, len(prompts), size):
+            result = await self._answers(prompts[start : start + size], stop, options, io)
             result.llm_output = {**(result.llm_output or {}), "model_provider": self._provider}
-            return result
-
-        if len(batches) == 1:
-            return await answer(batches[0])
-        results: dict[int, LLMResult] = {}
-        outcomes = io.as_completed(answer, batches, limit=self.max_concurrency)
-        async with aclosing(outcomes):
-            async for outcome in outcomes:
-                if outcome.error is not None:
-                    raise outcome.error
-                results[outcome.place] = outcome.value
-        return self._join([results[place] for place in sorted(results)])
-
-    async def _fold(
-        self,
-        prompt: str,
-        stop: list[str] | None,
-        manager: object,
-        options: Body,
-        io: IO,
-    ) -> LLMResult:
-        """Answer through a stream, so that handlers receive its pieces."""
-        total = GenerationChunk(text="")
-        async with aclosing(self._stream_chunks(prompt, stop, manager, options, io)) as pieces:
-            async for piece in pieces:
-                total = total + piece
-        answer = Generation(text=total.text, generation_info=total.generation_info)
-        return LLMResult(generations=[[answer]], llm_output=self._stream_output(total))
+            results.append(result)
+        if len(results) == 1:
+            return results[0]
+        return LLMResult(
+            generations=[answers for result in results for answers in result.generations],
+            llm_output=self._combine_llm_outputs([result.llm_output for result in results]),
+        )
 
     async def _stream_chunks(
         self,
@@ -181,23 +166,6 @@ class WireLLM(BaseLLM):
         output = {"model_name": self._model_name, "model_provider": self._provider}
         return {**output, **({"token_usage": usage} if usage else {})}
 
-    def _join(self, results: list[LLMResult]) -> LLMResult:
-        usage: Usage = {}
-        for result in results:
-            add_usage(usage, (result.llm_output or {}).get("token_usage"))
-        output = {**(results[0].llm_output or {}), **({"token_usage": usage} if usage else {})}
-        generations = [answers for result in results for answers in result.generations]
-        return LLMResult(generations=generations, llm_output=output)
-
-
-def add_usage(total: Usage, counts: Mapping[str, Any] | None) -> None:
-    """Add token counts to `total`, nested details too."""
-    for name, count in (counts or {}).items():
-        if isinstance(count, Mapping):
-            add_usage(total.setdefault(name, {}), count)
-        elif isinstance(count, int) and not isinstance(count, bool):
-            total[name] = (total.get(name) or 0) + count
-
 
 class HttpLLM(Endpoint, WireLLM):
     """A text model behind an HTTP API. A field that is not set is not sent."""
@@ -217,6 +185,8 @@ class HttpLLM(Endpoint, WireLLM):
     """Texts at which the answer ends."""
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Further parameters of the request, sent as they are."""
+    retry_on_error: SkipValidation[Retrying] = Field(default=2, exclude=True)
+    """Whether and how a failed request is retried before anything was delivered."""
 
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names that LangChain's constructor accepts -> field."""
@@ -248,6 +218,18 @@ class HttpLLM(Endpoint, WireLLM):
     @classmethod
     def _read_names(cls, values: object) -> object:
         return read_names(cls, values, cls.aliases)
+
+    @property
+    def _retry_policy(self) -> RetryPolicy:
+        return RetryPolicy.of(self.retry_on_error if self.max_retries is None else self.max_retries)
+
+    @property
+    def _fold_limits(self) -> Bounds:
+        return self.limits
+
+    def _output_limit(self, options: Body) -> int | None:
+        names = {self.aliases.get(name, name): value for name, value in options.items()}
+        return super()._output_limit(names)
 
     @property
     def model_name(self) -> str:
@@ -304,26 +286,10 @@ class HttpLLM(Endpoint, WireLLM):
     async def _answers(
         self, prompts: list[str], stop: list[str] | None, options: Body, io: IO
     ) -> LLMResult:
-        merged = self._options(stop, options)
-        policy, attempt = self._policy(), 0
-        while True:
-            attempt += 1
-            try:
-                return await self._ask(prompts, merged, io)
-            except ModelError as error:
-                await self._wait_or_raise(error, attempt, policy, io)
-
-    async def _ask(self, prompts: list[str], options: Body, io: IO) -> LLMResult:
-        meter = self._meter(prompts, options, io)
-        ask = partial(self._send, prompts, options, io, meter)
-        return await call_metered(meter, ask, io, lambda answer: read_usage(answer.llm_output))
-
-    async def _send(
-        self, prompts: list[str], options: Body, io: IO, meter: RequestMeter | None
-    ) -> LLMResult:
+        options = self._options(stop, options)
         request = await self._http_request(prompts, options, io, stream=False)
         async with self._transport().open(request, blocking=io.blocking) as response:
-            observe_limits(meter, response)
+            observe_limits(self.rate_limiter, response)
             try:
                 await self._check_status(response)
                 body = await response.read()
@@ -339,38 +305,9 @@ class HttpLLM(Endpoint, WireLLM):
     async def _text_pieces(
         self, prompt: str, stop: list[str] | None, options: Body, io: IO
     ) -> AsyncGenerator[GenerationChunk, None]:
-        merged = self._options(stop, options)
-        policy, attempt = self._policy(), 0
-        while True:
-            attempt += 1
-            is_begun = False
-            try:
-                async with aclosing(self._read_stream(prompt, merged, io)) as pieces:
-                    async for piece in pieces:
-                        is_begun = True
-                        yield piece
-                return
-            except ModelError as error:
-                if is_begun:
-                    error.attempts = attempt
-                    raise  # pieces that were yielded cannot be withdrawn
-                await self._wait_or_raise(error, attempt, policy, io)
-
-    async def _read_stream(
-        self, prompt: str, options: Body, io: IO
-    ) -> AsyncGenerator[GenerationChunk, None]:
-        meter = self._meter([prompt], options, io)
-        pieces = metered_pieces(meter, self._send_stream(prompt, options, io, meter), io)
-        async with aclosing(pieces):
-            async for piece in pieces:
-                yield piece
-
-    async def _send_stream(
-        self, prompt: str, options: Body, io: IO, meter: RequestMeter | None
-    ) -> AsyncGenerator[GenerationChunk, None]:
-        request = await self._http_request([prompt], options, io, stream=True)
+        request = await self._http_request([prompt], self._options(stop, options), io, stream=True)
         async with self._transport().open(request, blocking=io.blocking) as response:
-            observe_limits(meter, response)
+            observe_limits(self.rate_limiter, response)
             reading = TextReading(
                 self._decoder(), self._parse, self._malformed, self.limits, by_line=self.line_framed
             )
@@ -421,20 +358,6 @@ class HttpLLM(Endpoint, WireLLM):
         return await self._authorize(request, io)
 
     # -- errors
-
-    def _policy(self) -> RetryPolicy:
-        return RetryPolicy.of(2 if self.max_retries is None else self.max_retries)
-
-    async def _wait_or_raise(
-        self, error: ModelError, attempt: int, policy: RetryPolicy, io: IO
-    ) -> None:
-        error.attempts = attempt
-        delay, seconds_left = policy.delay(attempt, error), time_left()
-        if not policy.allows(error, attempt) or (
-            seconds_left is not None and delay >= seconds_left
-        ):
-            raise error
-        await pause(delay, io)
 
     async def _check_status(self, response: Response) -> None:
         if response.status >= 400:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from foldline._io import IO
 from foldline._run import Run
 from foldline._streams.source import StreamSource
+from foldline._streams.state import EVENTS, View
 
 
 class EventStream(Protocol):
@@ -25,9 +26,15 @@ class EventStream(Protocol):
 class StreamCall:
     """The input and the run of a stream that has not been read."""
 
-    def __init__(self, input: object, run: Run) -> None:
+    def __init__(self, input: object, run: Run, view: View = EVENTS) -> None:
         self._input = input
         self._run = run
+        self._view = view
+
+    @property
+    def view(self) -> View:
+        """What handlers and the caller get: the events of a `stream_v2`, or the chunks and message of a v1 stream."""
+        return self._view
 
     @property
     def io(self) -> IO:
@@ -55,6 +62,11 @@ class StreamCallWrapper(StreamCall):
 
     def __init__(self, inner: StreamCall) -> None:
         self._inner = inner
+
+    @property
+    def view(self) -> View:
+        """What handlers and the caller get."""
+        return self._inner.view
 
     @property
     def io(self) -> IO:

@@ -214,7 +214,8 @@ class _FallbackAttempts(StreamAttempts):
     def open(self) -> EventStream:
         self._owner._check(self._value)
         input = self._failures.input_for(self._value)
-        call = StreamCall(input, self._owner._child(cast("Run", self._run)))
+        run = self._owner._child(cast("Run", self._run))
+        call = StreamCall(input, run, self._call.view)
         return self._remaining.pop(0)._open_stream_v2(call)
 
     async def on_failure(self, error: Exception) -> None:

@@ -199,7 +199,8 @@ class _RetryAttempts(StreamAttempts):
         self.around = self._loop.owner
 
     def open(self) -> EventStream:
-        return self._retry.bound._open_stream_v2(StreamCall(self._value, self._loop.attempt()))
+        call = StreamCall(self._value, self._loop.attempt(), self._call.view)
+        return self._retry.bound._open_stream_v2(call)
 
     def on_delivery(self) -> None:
         self._loop.owner.is_active = False

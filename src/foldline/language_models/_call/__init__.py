@@ -1,1 +1,1 @@
-"""One call of a chat model, from its input to its message; see `call.ChatCall`."""
+"""One call of a model, from its input to its message; see `call.ChatCall`."""

@@ -60,7 +60,7 @@ __all__ = ["attempts"]
 CONTENT_EVENTS = frozenset(
     {"content-block-start", "content-block-delta", "content-block-finish", "message-finish"}
 )
-"""Events that a consumer cannot take back: after the first of these nothing is retried."""
+"""Events that a consumer cannot take back by itself: a retry after the first of these sends a reset."""
 KNOWN_EVENTS = CONTENT_EVENTS | {"message-start", "error"}
 
 
@@ -320,7 +320,11 @@ class _Attempt:
         """Return the last batch; finish the message if the source did not."""
         last = self.last or await self._close()
         if self._request.others and self._call.event_policies:
-            await self._receive_others()
+            try:
+                await self._receive_others()
+            except Exception:
+                self.state = REJECTED
+                raise
         return last
 
     async def _receive_others(self) -> None:

@@ -19,7 +19,7 @@ from foldline.callbacks.manager import TokenState
 from foldline.exceptions import EmptyStreamError, ModelError, UsageError
 from foldline.language_models._call.bridge import ChunkBridge
 from foldline.language_models._call.llm_output import llm_output_of
-from foldline.language_models._call.model import CallModel
+from foldline.language_models._call.model import CallModel, setting_of
 from foldline.language_models._call.request import ChatRequest
 from foldline.messages import AIMessage, BaseMessage
 from foldline.messages._view import ChunkView
@@ -40,6 +40,7 @@ __all__ = [
     "fold_source",
     "inherited_chunks",
     "inherited_result",
+    "method_arguments",
     "run_message_id",
 ]
 
@@ -113,6 +114,15 @@ class Author:
         """Return the answer as the author changes it; called if it `postprocesses`."""
         return await model._postprocess(request, result, run)
 
+    def input_tokens(self, model: CallModel, request: ChatRequest) -> int:
+        """Return the tokens of what is sent for a request."""
+        return model.count_tokens(request.messages, request.tools).n
+
+    def output_limit(self, model: CallModel, request: ChatRequest) -> int | None:
+        """Return the tokens that the answer has at most; None if nothing limits it."""
+        limit = request.options.get("max_tokens") or setting_of(model, "max_tokens")
+        return limit if isinstance(limit, int) else None
+
     def events(self, model: CallModel, request: ChatRequest, run: Run) -> Source:
         """Return the answer as events, from the method that the author wrote."""
         mode = not run.io.blocking
@@ -160,7 +170,10 @@ class Author:
         is_sync = run.io.blocking
         hook = self.generating[not is_sync] or "_generate"
         tokens = TokenState()
-        method, arguments = getattr(model, hook), _arguments(model, hook, request, run, tokens)
+        method, arguments = (
+            getattr(model, hook),
+            method_arguments(model, hook, request, run, tokens),
+        )
         result: Any
         if is_sync:
             result = method(request.messages, **arguments)
@@ -194,7 +207,7 @@ def by_mode(positions: Positions, sync_name: str, async_name: str) -> ByMode:
 
 
 async def _native_events(model: CallModel, hook: str, request: ChatRequest, run: Run) -> Source:
-    arguments = _arguments(model, hook, request, run)
+    arguments = method_arguments(model, hook, request, run)
     events = getattr(model, hook)(request.messages, **arguments)
     if run.io.blocking and isinstance(events, Generator):
         with closing(events):  # two layers less than `adapt` for the plain case
@@ -209,7 +222,7 @@ async def _native_events(model: CallModel, hook: str, request: ChatRequest, run:
 async def _chunk_events(model: CallModel, hook: str, request: ChatRequest, run: Run) -> Source:
     writer = EventWriter(usage_mode=model._usage_mode)
     bridge = ChunkBridge(writer)
-    arguments = _arguments(model, hook, request, run)
+    arguments = method_arguments(model, hook, request, run)
     chunks = getattr(model, hook)(request.messages, **arguments)
     try:
         if run.io.blocking and isinstance(chunks, Generator):
@@ -245,7 +258,7 @@ def _shared_metadata(result: ChatResult) -> dict[str, Any]:
     return {key: value for key, value in output.items() if key != "token_usage"}
 
 
-def _arguments(
+def method_arguments(
     model: CallModel, hook: str, request: ChatRequest, run: Run, tokens: TokenState | None = None
 ) -> dict[str, Any]:
     """Return the arguments of an author's method; the run manager is of the method's mode, if it takes one."""

@@ -65,7 +65,7 @@ class CacheSlot:
 
 
 class CallCache:
-    """The cache of one call of a chat model."""
+    """The cache of one call."""
 
     __slots__ = ("_slot",)
 
@@ -81,6 +81,11 @@ class CallCache:
         if cache is None:
             return None
         return cls(CacheSlot(cache, cache_key(model, request, policies), io))
+
+    @property
+    def fault(self) -> str | None:
+        """The error of the cache, if it failed."""
+        return self._slot.fault
 
     async def lookup(self) -> list[ChatGeneration] | None:
         """Return the cached answer, with its tokens marked as free of charge."""

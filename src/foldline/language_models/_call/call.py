@@ -1,4 +1,4 @@
-"""`ChatCall`: one call of a chat model, from its input to its message. Every public API is a view of it.
+"""`ChatCall`: one call of a model, from its input to its message. Every public API is a view of it.
 
     prepare (coerce, settings, callbacks, policies) -> cached answer, or attempts ->
     conclude (postprocess, cache, policies, callbacks)
@@ -61,7 +61,7 @@ MODEL, CACHE, HOOK, TAPE = Origin.MODEL, Origin.CACHE, Origin.HOOK, Origin.TAPE
 
 
 class ChatCall:
-    """One call of a chat model: its state so far, and its outcome."""
+    """One call of a model: its state so far, and its outcome."""
 
     # Defaults on the class: a plain call sets few of these. Flat, because each use of a group would be one more load.
 
@@ -116,7 +116,7 @@ class ChatCall:
         stream_call: StreamCall | None = None,
     ) -> None:
         self.model = model
-        self.run: Run = run if stream_call is not None else _own_run(model, run)
+        self.run: Run = run if stream_call is not None else self._own_run(run)
         self.value: Any = value
         self.stream: bool = stream
         self.response_metadata: dict[str, Any] = {}
@@ -134,8 +134,11 @@ class ChatCall:
     @classmethod
     def of_stream_call(cls, model: CallModel, stream_call: StreamCall) -> ChatCall:
         """Make the call of a `stream_v2`: its input and run are known when it is first read."""
-        run = Run(stream_call.io, {}, None, {})
-        return cls(model, None, run, stream=True, version="v1", stream_call=stream_call)
+        run, view = Run(stream_call.io, {}, None, {}), stream_call.view
+        version: OutputVersion | None = "v1" if view is EVENTS else None
+        call = cls(model, None, run, stream=True, version=version, stream_call=stream_call)
+        call.view = view
+        return call
 
     # -- views
 
@@ -152,9 +155,10 @@ class ChatCall:
         self.view = CHUNKS
         return self._life(ChunkView(self.model._output_version).show)
 
-    def batches(self, view: View = EVENTS) -> AsyncGenerator[Batch, None]:
+    def batches(self, view: View | None = None) -> AsyncGenerator[Batch, None]:
         """Return the call as batches of events; handlers get what the view says."""
-        self.view = view
+        if view is not None:
+            self.view = view
         return self._life(None)
 
     async def _life(self, show: Show | None) -> AsyncGenerator[Any, None]:
@@ -162,7 +166,7 @@ class ChatCall:
         try:
             self.state = self.state.begin
             request = await self.prepare()
-            may_have_answer = self.policies or self._has_cache
+            may_have_answer = self.policies or self._looks_up
             source = await self._source(request) if may_have_answer else attempts(self, request)
             listeners = self._observers
             dispatch = None if listeners is None else listeners.dispatch_batch
@@ -203,14 +207,12 @@ class ChatCall:
             )  # an error of `begin` is not reported to it
             self.value, run = await stream_call.begin()
             self._stream_call = stream_call
-            self.run = _own_run(self.model, run)
+            self.run = self._own_run(run)
         model, run = self.model, self.run
         self.author = author = model._author
         listeners: CallListeners | None = None
         if run.manager is not None:
-            listeners = CallListeners(
-                model, run, is_invoke=self.view is MESSAGE, emits_tokens=self.view is CHUNKS
-            )
+            listeners = self._listeners()
             self.stream = listeners.choose_stream(stream=self.stream, can_stream=author.streams)
         request = model._request(self.value, run, stream=self.stream)
         structured = take_format(request.options) if request.options else None
@@ -228,6 +230,14 @@ class ChatCall:
             self._attach(request)
         self.policies = policies_for(self, request)
         return await self._apply_before(request) if self.policies else request
+
+    def _listeners(self) -> CallListeners:
+        return CallListeners(
+            self.model,
+            self.run,
+            is_invoke=self.view is MESSAGE,
+            emits_tokens=self.view is CHUNKS,
+        )
 
     async def _apply_before(self, request: ChatRequest) -> ChatRequest:
         policy_request = request
@@ -254,6 +264,7 @@ class ChatCall:
         self.answer = outcome
 
     async def _source(self, request: ChatRequest) -> AsyncGenerator[Batch, None]:
+        """Return the answer, found elsewhere or of the model, as batches."""
         if self.answer is None:
             await self._find_answer(request)
         return attempts(self, request) if self.answer is None else self._replay(self.answer)
@@ -266,7 +277,7 @@ class ChatCall:
                     await self._take_elsewhere(await policy.answer(request), TAPE, depth)
                     if self.answer is not None:
                         return
-            if self._has_cache:
+            if self._looks_up:
                 await self._take_elsewhere(await self._look_up(request), CACHE, len(self.policies))
         except Exception as error:  # noqa: BLE001  raised again unless a hook answers
             await self._answer_in_place(request, error)
@@ -281,7 +292,8 @@ class ChatCall:
             self.answer, self.origin = answer, origin
 
     @property
-    def _has_cache(self) -> bool:
+    def _looks_up(self) -> bool:
+        """Whether there may be a cache to look into."""
         return self.model.cache is not None or SETTINGS.llm_cache is not None
 
     async def _look_up(self, request: ChatRequest) -> CompleteAnswer | None:
@@ -299,7 +311,7 @@ class ChatCall:
     @property
     def profile(self) -> ModelProfile:
         """What the model can do, as far as it is known."""
-        return self.model.profile or NO_PROFILE
+        return self.model._profile or NO_PROFILE
 
     @property
     def model_label(self) -> str:
@@ -330,7 +342,7 @@ class ChatCall:
 
     def discard_attempt(self) -> None:
         """Discard what an attempt has left."""
-        self._builder = None
+        self._builder = self.answer = None
         for policy in self.event_policies:
             policy.begin()
 
@@ -457,6 +469,8 @@ class ChatCall:
     @property
     def partial(self) -> AIMessage:
         """The message so far, marked incomplete."""
+        if self.answer is not None and not self.builder.is_started:  # it came complete, and quiet
+            self.builder.feed_all(self.answer)
         return AIMessage.from_fold(self.builder.result(partial=True), self._version)
 
     async def _fail(self, error: BaseException) -> None:
@@ -473,7 +487,7 @@ class ChatCall:
             error.provider = error.provider or self.model._provider
             error.model = error.model or self.model._model_name
         if self.run.manager is not None:
-            partial = LLMResult(generations=[[ChatGeneration._trusted(self.message)]])
+            partial = self._partial_output(self.message)
             await self.run.dispatch("on_llm_error", error, response=partial)
         if self._stream_call is not None:
             end = (
@@ -481,16 +495,19 @@ class ChatCall:
             )
             await end
 
+    def _partial_output(self, message: AIMessage) -> LLMResult:
+        return LLMResult(generations=[[ChatGeneration._trusted(message)]])
+
+    def _own_run(self, run: Run) -> Run:
+        """Return the run of one call: with the callbacks, tags and metadata of the model's constructor."""
+        model = self.model
+        if run.manager is None and not model.callbacks and not model.verbose:
+            return run
+        if not (model.callbacks or model.tags or model.metadata or model.verbose):
+            return run.patched()
+        return run.with_local(model.callbacks, model.tags, model.metadata, verbose=model.verbose)
+
 
 def _same_chunks(show: Show | None, listeners: CallListeners) -> Show | None:
     """Return a function that shows the same chunks that handlers got, if they get tokens."""
     return show if show is None or not listeners.tells_tokens else lambda _: listeners.chunks
-
-
-def _own_run(model: CallModel, run: Run) -> Run:
-    """Return the run of one call: with the callbacks, tags and metadata of the model's constructor."""
-    if run.manager is None and not model.callbacks and not model.verbose:
-        return run
-    if not (model.callbacks or model.tags or model.metadata or model.verbose):
-        return run.patched()
-    return run.with_local(model.callbacks, model.tags, model.metadata, verbose=model.verbose)

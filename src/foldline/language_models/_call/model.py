@@ -1,9 +1,10 @@
-"""`CallModel`: what a call needs of its model. `BaseChatModel` is one; a call uses nothing else of it."""
+"""`CallModel`: what a call needs of its model. Chat models and text models are; a call uses nothing else of them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from collections.abc import AsyncGenerator, Coroutine, Hashable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
 
 from foldline._run import Run
 from foldline.callbacks.base import Callbacks
@@ -20,23 +21,23 @@ from foldline.rate_limiters import BaseRateLimiter
 if TYPE_CHECKING:  # it knows models
     from foldline.language_models._call.author import Author
 
-__all__ = ["CallModel"]
+__all__ = ["CallModel", "setting_of"]
 
 
 class CallModel(KeyedModel, Protocol):
-    """The members of a chat model that a call uses; settings first, then methods that its author may override."""
+    """The members of a model that a call uses; settings first, then methods that its author may override."""
 
     callbacks: Callbacks
     tags: list[str] | None
     metadata: dict[str, Any] | None
     verbose: bool
-    output_version: str | None
     rate_limiter: BaseRateLimiter | None
-    profile: ModelProfile | None
     _tool_name_pattern: ClassVar[str | None]
     _usage_mode: ClassVar[Literal["sum", "last"]]
     _makes_new_events: ClassVar[bool]
 
+    @property
+    def _profile(self) -> ModelProfile | None: ...
     @property
     def _author(self) -> Author: ...
     @property
@@ -68,3 +69,14 @@ class CallModel(KeyedModel, Protocol):
     def count_tokens(
         self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None = None
     ) -> TokenCount: ...
+
+
+def setting_of(model: Any, name: str) -> Any:  # noqa: ANN401  any model; the type depends on the setting
+    """Return a setting that not every model has; a missing attribute of a Pydantic model takes 7 µs to look up."""
+    values = model.__dict__
+    if name in values:
+        return values[name]
+    return getattr(model, name) if _has_attribute(cast("Hashable", type(model)), name) else None
+
+
+_has_attribute = lru_cache(maxsize=256)(hasattr)

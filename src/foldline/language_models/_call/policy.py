@@ -17,6 +17,7 @@ from foldline._lazy import publish
 from foldline._run import Run
 from foldline._streams.answer import Batch, CompleteAnswer
 from foldline._streams.state import View
+from foldline.language_models._call.author import Author
 from foldline.language_models._call.model import CallModel
 from foldline.language_models._call.request import ChatRequest
 from foldline.language_models._call.retry import RetryPolicy
@@ -59,6 +60,8 @@ class CallContext(Protocol):
     """The parts of a call that a policy may use."""
 
     model: CallModel
+    author: Author
+    """Who answers: the methods of the model's class."""
     run: Run
     settings: CallSettings
     response_metadata: dict[str, Any]

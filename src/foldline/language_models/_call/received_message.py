@@ -24,7 +24,6 @@ class ReceivedMessage(Policy):
         self._call = call
         self._builder = MessageBuilder(call.model._fold_limits)
         self._complete_answer: CompleteAnswer | None = None
-        call.received = self
 
     def begin(self) -> None:
         """Discard the previous attempt."""

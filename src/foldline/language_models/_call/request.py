@@ -116,8 +116,11 @@ def text_of(value: object) -> str:
 
 def _human(text: str) -> HumanMessage:
     """Return a human message; text that is not ASCII is checked for lone surrogates."""
-    if not text.isascii():
-        return HumanMessage(content=text)
+    return plain_human(text) if text.isascii() else HumanMessage(content=text)
+
+
+def plain_human(text: str) -> HumanMessage:
+    """Return a human message, without validation."""
     fields: dict[str, Any] = {
         "content": text,
         "additional_kwargs": {},

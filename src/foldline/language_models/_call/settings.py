@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -33,6 +34,7 @@ __all__ = [
     "GuardMode",
     "check_setting",
     "option_names",
+    "settings_reader",
     "take_settings",
 ]
 
@@ -116,7 +118,8 @@ SETTING_TYPES: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
     "policies": (
         "a list of subclasses of Policy",
         lambda value: (
-            isinstance(value, list | tuple) and all(hasattr(kind, "applies_to") for kind in value)
+            isinstance(value, list | tuple)
+            and all(isinstance(kind, type) and hasattr(kind, "applies_to") for kind in value)
         ),
     ),
     "guards": (
@@ -138,6 +141,21 @@ def _check_profile(profile: Mapping[str, Any], where: str) -> None:
     names = ModelProfile.__annotations__
     for name in profile.keys() - names.keys():
         warn_of_typo(f"{where}(profile=…)", name, names, "it has no effect")
+
+
+def settings_reader(*names: str) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that reads the fields of a model that are set, of these."""
+    read, unset = itemgetter(*names), (None,) * len(names)
+
+    def settings(model: Any) -> dict[str, Any]:  # noqa: ANN401  a model with these fields
+        """The settings of a managed call that are set, except `profile`."""
+        values = read(model.__dict__)
+        if values == unset:  # the usual case
+            return {}
+        pairs = zip(names, values, strict=True)
+        return {name: value for name, value in pairs if value is not None}
+
+    return settings
 
 
 def take_settings(

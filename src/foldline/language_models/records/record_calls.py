@@ -56,4 +56,4 @@ def read_record(
     """Return a record, the call options it asks for, and the check that reads its JSON."""
     record, call_policy = input_of(input), options.get("retry_on_error")
     policy = model._retry_policy if call_policy is None else RetryPolicy.of(call_policy)
-    return record, *record.call_options(model.profile, policy.max_retries)
+    return record, *record.call_options(model._profile, policy.max_retries)

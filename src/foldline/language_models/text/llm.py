@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, cast
 
-from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive
 from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun
 from foldline.language_models.text.base_llm import BaseLLM
-from foldline.language_models.text.metering import call_metered, meter_prompts
 from foldline.outputs import Generation, LLMResult
 
 __all__ = ["LLM"]
@@ -48,7 +46,8 @@ class LLM(BaseLLM):
         run_manager: object = None,
         **kwargs: object,
     ) -> LLMResult:
-        return drive(self._call_each(prompts, stop, run_manager, kwargs, BLOCKING))
+        options: Any = {"stop": stop, "run_manager": run_manager, **kwargs}
+        return _result([self._call(prompt, **options) for prompt in prompts])
 
     async def _agenerate(
         self,
@@ -57,39 +56,14 @@ class LLM(BaseLLM):
         run_manager: object = None,
         **kwargs: object,
     ) -> LLMResult:
-        return await self._call_each(prompts, stop, run_manager, kwargs, ASYNC)
+        options: Any = {"stop": stop, "run_manager": run_manager, **kwargs}
+        return _result([await self._acall(prompt, **options) for prompt in prompts])
 
-    def _counts_its_calls(self) -> bool:
+    def _request_size(self) -> int | None:
         cls = type(self)
-        return cls._generate is LLM._generate and cls._agenerate is LLM._agenerate
+        is_own = cls._generate is LLM._generate and cls._agenerate is LLM._agenerate
+        return 1 if is_own else None
 
-    async def _call_each(
-        self,
-        prompts: list[str],
-        stop: list[str] | None,
-        manager: Any,  # noqa: ANN401  the run manager of the call's mode
-        options: dict[str, Any],
-        io: IO,
-    ) -> LLMResult:
-        """Call the author's method for one prompt after another, each with its own share of limits and budgets."""
-        counts = self._counts_its_calls()
-        generations: list[Any] = []
-        for prompt in prompts:
-            meter = (
-                meter_prompts(self, self.rate_limiter, [prompt], options, io) if counts else None
-            )
-            call_once = partial(self._call_once, prompt, stop, manager, options, io)
-            generations.append([Generation(text=await call_metered(meter, call_once, io))])
-        return LLMResult(generations=generations)
 
-    async def _call_once(
-        self,
-        prompt: str,
-        stop: list[str] | None,
-        manager: Any,  # noqa: ANN401  the run manager of the call's mode
-        options: dict[str, Any],
-        io: IO,
-    ) -> str:
-        if io.blocking:
-            return self._call(prompt, stop=stop, run_manager=manager, **options)
-        return await self._acall(prompt, stop=stop, run_manager=manager, **options)
+def _result(texts: list[str]) -> LLMResult:
+    return LLMResult._trusted([[Generation(text=text)] for text in texts], None)

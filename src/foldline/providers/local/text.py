@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Final
 from pydantic import Field, model_validator
 
 from foldline._io import IO
+from foldline._run import Run
 from foldline.exceptions import StreamTruncatedError
 from foldline.language_models._call.policies.usage_scope import current_usage
+from foldline.language_models._call.request import ChatRequest
 from foldline.outputs import Generation, GenerationChunk, LLMResult
 from foldline.providers._endpoint import Body
 from foldline.providers._names import read_names
 from foldline.providers._text import WireLLM
-from foldline.providers._text_metering import metered_pieces
 from foldline.providers.local.runtime import PROVIDER, RuntimeSettings
 from foldline.providers.local.session import SMOLLM2, LocalModel
 
@@ -109,18 +110,16 @@ class LlamaCpp(WireLLM):
         body["stop"] = [stop_texts] if isinstance(stop_texts, str) else stop_texts
         return {name: value for name, value in body.items() if value is not None}
 
-    async def _text_pieces(
-        self, prompt: str, stop: list[str] | None, options: Body, io: IO
-    ) -> AsyncGenerator[GenerationChunk, None]:
+    async def _preprocess(self, request: ChatRequest, run: Run) -> ChatRequest:
         if self.rate_limiter is not None or current_usage() is not None:
-            await io.call(self.local.load)  # its tokenizer counts the prompt
-        meter = self._meter([prompt], self._encode(prompt, stop, options), io)
-        pieces = metered_pieces(meter, self._continue(prompt, stop, options, io), io)
-        async with aclosing(pieces):
-            async for piece in pieces:
-                yield piece
+            await run.io.call(self.local.load)  # its tokenizer counts the prompt
+        return request
 
-    async def _continue(
+    def _output_limit(self, options: Body) -> int | None:
+        names = {ALIASES.get(name, name): value for name, value in options.items()}
+        return super()._output_limit(names)
+
+    async def _text_pieces(
         self, prompt: str, stop: list[str] | None, options: Body, io: IO
     ) -> AsyncGenerator[GenerationChunk, None]:
         if self.echo:

@@ -32,7 +32,7 @@ class OptionsPolicy(Policy):
         if not (request.options or request.stop):
             return False
         model = call.model
-        return bool(model.profile or model._tool_name_pattern or SCOPE.get() is not None)
+        return bool(model._profile or model._tool_name_pattern or SCOPE.get() is not None)
 
     def __init__(self, call: CallContext) -> None:
         self._call = call

@@ -49,7 +49,7 @@ def policies_for(call: CallContext, request: ChatRequest) -> list[Policy]:
     if call.settings is not NO_SETTINGS:
         kinds = (*call.settings.policies, *POLICIES)
     elif (
-        model.profile
+        model._profile
         or request.options
         or request.stop
         or request.output_file_type

@@ -6,14 +6,14 @@ limiter. It settles both when its message is finished, or when it breaks off.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from foldline._streams.answer import Batch
 from foldline.exceptions import BudgetExceeded
 from foldline.language_models._call.deadline import wait_for_rate_limit
+from foldline.language_models._call.model import setting_of
 from foldline.language_models._call.policies.permits import take_permit, tokens_used
 from foldline.language_models._call.policies.spending import Expectation, Spending
 from foldline.language_models._call.policies.usage_scope import (
@@ -123,12 +123,10 @@ class UsagePolicy(Policy):
 
     def _expect(self, request: ChatRequest, *, counts: bool) -> Expectation:
         call, model, options = self._call, self._call.model, request.options
-        max_tokens = options.get("max_tokens") or _setting(model, "max_tokens")
-        service = options.get("service_tier") or _setting(model, "service_tier")
-        input_tokens = model.count_tokens(request.messages, request.tools).n if counts else 0
+        service = options.get("service_tier") or setting_of(model, "service_tier")
         return Expectation(
-            input_tokens,
-            max_tokens if isinstance(max_tokens, int) else None,
+            call.author.input_tokens(model, request) if counts else 0,
+            call.author.output_limit(model, request),
             call.profile.get("max_output_tokens"),
             self._prices(options.get("model")),
             service_of(service),
@@ -224,14 +222,3 @@ class UsagePolicy(Policy):
 
     def _tokens(self, usage: Mapping[str, Any] | None) -> float | None:
         return tokens_used(usage, self._limiter)
-
-
-def _setting(model: Any, name: str) -> Any:  # noqa: ANN401  any chat model; the type depends on the setting
-    """Return a setting that not every model has; a missing attribute of a Pydantic model takes 7 µs to look up."""
-    values = model.__dict__
-    if name in values:
-        return values[name]
-    return getattr(model, name) if _has_attribute(cast("Hashable", type(model)), name) else None
-
-
-_has_attribute = lru_cache(maxsize=256)(hasattr)
