@@ -13,7 +13,7 @@ from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive
 from foldline.exceptions import LimitExceededError, ModelError, SecurityError, UsageError
 from foldline.language_models import FileResolver
-from foldline.language_models._call.policies.addresses import check_address
+from foldline.language_models._call.policies.file_resolver import check_address
 from foldline.messages import AIMessage, HumanMessage
 from foldline.transports import HttpOptions, NativeTransport, Request
 from foldline.transports.httpx import HttpxTransport

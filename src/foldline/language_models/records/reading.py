@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from foldline.exceptions import UsageError
-from foldline.language_models._call.policies.media_types import media_type
+from foldline.language_models._call.policies.file_resolver import media_type
 from foldline.utils.spelling import snake_case, snake_keys
 
 __all__ = ["MEDIA", "read_call", "read_file", "read_message", "read_response_format", "read_tool"]

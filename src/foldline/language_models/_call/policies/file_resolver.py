@@ -3,29 +3,35 @@
 Both are off by default. A `FileResolver` allows them, for the folders and hosts that its author lists: a path may not
 leave its folder, follow a link or name anything but a plain file; a host's addresses are looked up once, private ones
 are rejected, the connection is made to the address that was checked, and every redirect is checked again.
+
+The resolver is a value that `settings` holds, so it lies below the policy that uses it (`files`). What opens a path is
+in `safe_files`, alone, so that the list of places that may do so names one small file.
 """
 
 from __future__ import annotations
 
+import mimetypes
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
+from typing import Final
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from foldline._io import IO
 from foldline._lazy import publish
 from foldline.exceptions import SecurityError, UsageError
-from foldline.language_models._call.policies.addresses import check_address, check_host
-from foldline.language_models._call.policies.media_types import HOW_TO_ALLOW, media_type, origin
 from foldline.language_models._call.policies.safe_files import read_under
 from foldline.transports import HttpOptions, Limits, NativeTransport, Request, Timeouts, Transport
+from foldline.utils.media_types import media_type_of_bytes
 from foldline.utils.signature import show_defaults
 
-__all__ = ["FileResolver"]
+__all__ = ["FileResolver", "check_address", "media_type", "origin"]
 
+HOW_TO_ALLOW: Final = "pass file_resolver=FileResolver({}) to the model to allow it"
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 5
 
@@ -159,6 +165,125 @@ def _join(url: str, target: str) -> str:
 @cache
 def _fetcher() -> Transport:
     return NativeTransport(HttpOptions(trust_env=False))
+
+
+def media_type(data: bytes, name: str) -> str | None:
+    """Return a media type by its first bytes, else by the extension of the name."""
+    return media_type_of_bytes(data) or mimetypes.guess_type(name)[0]
+
+
+def origin(url: str) -> str:
+    """Return scheme and host: all of a URL that is safe to show."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname or ''}"
+
+
+# -- which hosts and addresses may be fetched from: allowed names, public addresses, in any spelling
+
+NUMERIC = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]*|[0-9]+))*\.?")
+NAME = re.compile(
+    r"(?=.{1,253}\Z)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+)
+LOCAL_NAMES = ("localhost", ".localhost", ".local", ".internal", ".localdomain")
+BLOCKED = [
+    ip_network(network)
+    for network in (
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+        "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+        "224.0.0.0/4", "240.0.0.0/4", "::/128", "::1/128", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32",
+        "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+    )
+]  # fmt: skip
+EMBEDDING = [
+    ip_network(network)
+    for network in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "::/96", "::ffff:0:0/96")
+]
+"""IPv6 networks whose addresses embed an IPv4 address."""
+
+
+def check_host(
+    url: str, allowed: Sequence[str], schemes: Sequence[str], advice: str
+) -> SplitResult:
+    """Check the scheme and the host name of a URL before its address is looked up."""
+    if re.search(r"[\x00-\x20\x7f\\]", url) or not url.isascii():
+        raise SecurityError(
+            f"the URL {url.split('?')[0]!r} holds spaces, control characters or characters that are not ASCII"
+        )
+    try:
+        parts = urlsplit(url)
+        host, _ = (parts.hostname or "").lower(), parts.port
+    except ValueError as error:
+        raise SecurityError(f"{url.split('?')[0]!r} is not a URL: {error}") from error
+    if parts.scheme not in schemes:
+        raise SecurityError(
+            f"files are fetched by {', '.join(schemes)}, not by {parts.scheme or 'no scheme'!r}"
+        )
+    if parts.username is not None or parts.password is not None:
+        raise SecurityError(f"the URL of {host!r} holds a user name or password")
+    if not allowed:
+        raise SecurityError(f"fetching from {host!r} is off: {advice}")
+    if not _is_allowed(host, allowed):
+        raise SecurityError(f"the host {host!r} is not among those allowed: {', '.join(allowed)}")
+    _check_name(host, allowed)
+    return parts
+
+
+def _is_allowed(host: str, allowed: Sequence[str]) -> bool:
+    for pattern in (name.lower() for name in allowed):
+        if pattern == host or pattern == "*":
+            return True
+        if pattern.startswith("*.") and host.endswith(pattern[1:]) and host != pattern[2:]:
+            return True
+    return False
+
+
+def _check_name(host: str, allowed: Sequence[str]) -> None:
+    if host in (name.lower() for name in allowed):
+        return  # listed explicitly; its address is still checked
+    try:
+        ip_address(host)
+    except ValueError:
+        if NUMERIC.fullmatch(host) or host.endswith(".") or not NAME.fullmatch(host):
+            raise SecurityError(f"{host!r} is a strange spelling of an address: refused") from None
+    else:
+        raise SecurityError(
+            f"{host!r} is an address, not a name: allow it explicitly to fetch from it"
+        )
+    if host == "localhost" or host.endswith(LOCAL_NAMES[1:]):
+        raise SecurityError(f"{host!r} names this machine or network: refused")
+
+
+def check_address(address: str, host: str, *, allow_private: bool) -> None:
+    """Check an address that a name resolved to, including an embedded IPv4 address."""
+    try:
+        parsed = ip_address(address.split("%")[0])
+    except ValueError:
+        raise UsageError(
+            f"{host!r} was looked up to {address!r}, which is not an address"
+        ) from None
+    if allow_private:
+        return
+    for candidate in _effective_addresses(parsed):
+        if not candidate.is_global or any(
+            candidate in network for network in BLOCKED if network.version == candidate.version
+        ):
+            raise SecurityError(
+                f"{host!r} leads to {address}, which is not a public address: refused"
+            )
+
+
+def _effective_addresses(address: IPv4Address | IPv6Address) -> list[IPv4Address | IPv6Address]:
+    """Return the addresses that an address leads to: itself, or its embedded IPv4 address."""
+    if isinstance(address, IPv4Address) or not any(address in network for network in EMBEDDING):
+        return [address]
+    if address in EMBEDDING[2]:
+        return [IPv4Address(int(address) >> 80 & 0xFFFFFFFF)]
+    if address in EMBEDDING[1]:
+        return [address]  # local use: it has no public form
+    inner = IPv4Address(int(address) & 0xFFFFFFFF)
+    if address in EMBEDDING[3] and int(address) < 2:
+        return [address]
+    return [inner]
 
 
 publish("foldline.language_models", FileResolver)

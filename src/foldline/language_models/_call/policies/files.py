@@ -15,8 +15,12 @@ from urllib.parse import unquote, urlsplit
 
 from foldline._io import IO
 from foldline.exceptions import FoldlineError, SecurityError, UsageError
-from foldline.language_models._call.policies.file_resolver import FileResolver
-from foldline.language_models._call.policies.media_types import HOW_TO_ALLOW, media_type, origin
+from foldline.language_models._call.policies.file_resolver import (
+    HOW_TO_ALLOW,
+    FileResolver,
+    media_type,
+    origin,
+)
 from foldline.language_models._call.policies.safe_files import write_under
 from foldline.language_models._call.policy import CallContext, Policy
 from foldline.language_models._call.request import ChatRequest, OutputFileType

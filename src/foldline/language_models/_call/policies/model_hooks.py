@@ -2,6 +2,9 @@
 
 Each is called once per outcome: `before` once per call, then either `after` or `on_error`, however many attempts there
 were. They may be sync or async; an async one needs an async call.
+
+A value that `settings` holds and checks when a model is made, so it lies below the policy that runs it (`hooks`): every
+policy imports `policy`, which imports `settings`.
 """
 
 from __future__ import annotations

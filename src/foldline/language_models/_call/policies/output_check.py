@@ -2,6 +2,9 @@
 
 A check returns what is wrong with a finished message, one sentence each. The model is called again with these
 sentences, `max_retries` times. Pure.
+
+`settings` holds checks, and structured output writes them, so the protocol lies below the policy that runs them
+(`checks`): every policy imports `policy`, which imports `settings`.
 """
 
 from __future__ import annotations
