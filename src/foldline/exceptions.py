@@ -426,6 +426,10 @@ class EmptyInputError(UsageError):
     """A run was called with None, which continues a thread, and the thread is empty."""
 
 
+class FlowFinishedError(UsageError):
+    """A flow was called on a thread whose run is finished, with another input; nothing was run."""
+
+
 class NothingToResumeError(UsageError):
     """An answer was given, and no question is open: it was answered, or the thread never stopped for one."""
 

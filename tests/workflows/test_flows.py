@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from foldline.agents import create_agent
 from foldline.checkpoint import InMemorySaver, SqliteSaver
-from foldline.exceptions import SchemaError, UsageError
+from foldline.exceptions import FlowFinishedError, SchemaError, UsageError
 from foldline.messages import HumanMessage
 from foldline.testing import Call as ToolCall
 from foldline.testing import ScriptedChatModel
@@ -138,8 +138,33 @@ def test_the_same_input_carries_on_with_an_unfinished_run(saver):
 
     assert thread("x") == "xab"
     assert calls == ["first", "second", "second"]
-    assert thread("x") == "xab"  # a finished thread begins a new run
-    assert calls.count("first") == 2
+    assert thread("x") == "xab"
+    assert calls == ["first", "second", "second"]
+
+
+def test_G40_a_finished_flow_gives_its_result_and_runs_again_only_on_purpose(saver):
+    keys = []
+
+    @step
+    def charge(order: str) -> str:
+        keys.append(idempotency_key())
+        return f"paid {order}"
+
+    @workflow(checkpointer=saver)
+    def checkout(order: str) -> str:
+        return charge(order)
+
+    thread = checkout.thread("1")
+    assert thread("a") == thread("a") == thread.carry_on() == "paid a"
+    assert len(keys) == 1
+
+    with pytest.raises(FlowFinishedError, match="finished run of checkout with another input"):
+        thread("b")
+    assert len(keys) == 1
+
+    assert thread.again("b") == "paid b"
+    assert thread("b") == "paid b"
+    assert len(keys) == len(set(keys)) == 2
 
 
 def test_another_input_on_an_unfinished_thread_is_refused(saver):

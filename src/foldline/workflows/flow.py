@@ -269,6 +269,8 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
 class _Arguments:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    is_repeated: bool = False
+    """Whether a finished run is run again."""
 
 
 class FlowThread(Generic[P, R]):
@@ -295,8 +297,12 @@ class FlowThread(Generic[P, R]):
         return {"configurable": ids if self._at is None else {**ids, "checkpoint_id": self._at}}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the flow on this thread; the same input again continues an unfinished run."""
+        """Run the flow on this thread; the same input again continues an unfinished run, or gives its result."""
         return self.flow._start(self.config, _Arguments(args, kwargs))  # type: ignore[no-any-return]
+
+    def again(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a finished flow again: another run on this thread, whose steps have other idempotency keys."""
+        return self.flow._start(self.config, _Arguments(args, kwargs, True))  # type: ignore[no-any-return]  # noqa: FBT003
 
     def resume(self, answer: object = None) -> R:
         """Continue with the answer to the flow's question, or a dict of answers by question id."""

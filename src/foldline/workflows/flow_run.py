@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from foldline._io import IO
 from foldline._io.waiting import is_async_callable
 from foldline._run import Run
-from foldline.exceptions import FlowChangedError, UsageError
+from foldline.exceptions import EmptyInputError, FlowChangedError, FlowFinishedError, UsageError
 from foldline.utils.uuid import new_id
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.flow_output import FlowOutput
@@ -97,11 +97,8 @@ class FlowRun:
         """Run to the end, or to a question; the questions are in `interrupts`."""
         if self.journal is not None and self.outer is not None:
             await self.journal.load(self.io)
-            ending = self.journal.ending or {}
-            if (
-                "value" in ending
-            ):  # the calling node or tool runs again, and this flow is already finished
-                return unpack(ending["value"], "the result", self.flow.returns)
+            if self.journal.is_done:  # the calling node or tool runs again
+                return self._stored_result(self.journal)
         try:
             return await self._result(value)
         finally:
@@ -117,6 +114,9 @@ class FlowRun:
 
     async def _result(self, value: object) -> object:
         arguments = await self._open(value)
+        if arguments is None:  # the run is finished: its result is stored
+            assert self.journal is not None
+            return self._stored_result(self.journal)
         self.context.version = self._version()
         if self.journal is not None and self.journal.interrupts:
             self.interrupts = self.journal.interrupts
@@ -135,7 +135,12 @@ class FlowRun:
 
     # -- the beginning
 
-    async def _open(self, value: object) -> Arguments:
+    def _stored_result(self, journal: Journal) -> object:
+        ending = journal.ending or {}
+        return unpack(ending["value"], "the result", self.flow.returns)
+
+    async def _open(self, value: object) -> Arguments | None:
+        """Load the thread and record that the run begins or continues; return None if it is finished."""
         if self.journal is None:
             if value is None or isinstance(value, Command):
                 raise UsageError(
@@ -149,22 +154,32 @@ class FlowRun:
             await self._claim(journal, at, value)
         await journal.load(self.io, at)
         journal.set_durability(self.run.kwargs.get("durability"))
-        is_unfinished = journal.run is not None and (
-            journal.ending is None or "error" in journal.ending
-        )
         if isinstance(value, Command):
-            return await self._answer(journal, value, is_unfinished=is_unfinished)
+            return await self._answer(journal, value)
+        if value is None and not journal.is_done and not journal.is_unfinished:
+            raise EmptyInputError(
+                f"{self.flow.flow_name} was invoked with None, which continues a run, and thread {self.thread_id!r} "
+                "has none: pass an input"
+            )
         if value is None:
-            if not is_unfinished:
-                raise UsageError(
-                    f"{self.flow.flow_name} was invoked with None, which continues an unfinished run, and thread "
-                    f"{self.thread_id!r} has none"
-                )
-            return await self._carry_on(journal)
+            return None if journal.is_done else await self._carry_on(journal)
+        return await self._begin(journal, value)
+
+    async def _begin(self, journal: Journal, value: object) -> Arguments | None:
+        """Begin a run with an input, or continue the one that has it; return None if that is finished."""
         arguments = self.flow.arguments(value)
-        if is_unfinished and not self.flow.replaces_unfinished_run:
-            if digest_of(*arguments) == (journal.run or {}).get("args"):
+        is_same = digest_of(*arguments) == (journal.run or {}).get("args")
+        if not self.flow.replaces_unfinished_run and not is_repeated(value):
+            if journal.is_done and not is_same:
+                raise FlowFinishedError(
+                    f"thread {self.thread_id!r} has a finished run of {self.flow.flow_name} with another input, "
+                    "and nothing was run. Use a new thread, or run again on purpose: .thread(id).again(…)"
+                )
+            if journal.is_done:
+                return None
+            if journal.is_unfinished and is_same:
                 return await self._carry_on(journal)
+        if journal.is_unfinished and not self.flow.replaces_unfinished_run:
             raise UsageError(
                 f"thread {self.thread_id!r} has an unfinished run of {self.flow.flow_name} with another input: "
                 "continue it with invoke(None), or use another thread"
@@ -237,12 +252,9 @@ class FlowRun:
             await journal.write(self.io, "claim")
         return self._stored_arguments(journal)
 
-    async def _answer(
-        self, journal: Journal, command: Command[Any], *, is_unfinished: bool
-    ) -> Arguments:
-        answers = answers_for(
-            command.resume, journal.interrupts if is_unfinished else (), journal.answered
-        )
+    async def _answer(self, journal: Journal, command: Command[Any]) -> Arguments:
+        questions = journal.interrupts if journal.is_unfinished else ()
+        answers = answers_for(command.resume, questions, journal.answered)
         self._check_flow(journal)
         packed = {key: pack(item, "an answer") for key, item in answers.items()}
         await journal.write(self.io, "resume", answers=packed)
@@ -369,6 +381,11 @@ class FlowRun:
             await self.io.call(compensate, value)
         if journal is not None:
             await journal.write(self.io, "step", place=undo_place, args=UNDO, value=None)
+
+
+def is_repeated(value: object) -> bool:
+    """Whether the caller of a finished flow wants another run."""
+    return bool(getattr(value, "is_repeated", False))
 
 
 def _causes(error: BaseException) -> list[BaseException]:

@@ -92,6 +92,16 @@ class Journal:
         """Write the remaining records, and wait for those being written."""
         await self._log.release(io)
 
+    @property
+    def is_done(self) -> bool:
+        """Whether the run has ended with a result."""
+        return self.ending is not None and "value" in self.ending
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a run began and can continue: it has not ended, or with an error that the next attempt repeats."""
+        return self.run is not None and (self.ending is None or "error" in self.ending)
+
     # -- reading
 
     async def load(self, io: IO, at: str | None = None) -> None:
