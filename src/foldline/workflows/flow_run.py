@@ -10,6 +10,7 @@ from foldline._io.waiting import is_async_callable
 from foldline._run import Run
 from foldline.exceptions import FlowChangedError, UsageError
 from foldline.utils.uuid import new_id
+from foldline.workflows.durability import ENGINE
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.flow_output import FlowOutput
 from foldline.workflows.interrupts import (
@@ -88,6 +89,8 @@ class FlowRun:
             wants,
             store=flow.store,
             context=run.kwargs.get("context"),
+            # An engine calls the flow again after a crash: the key must be the same then.
+            key=flow.flow_name if ENGINE.get() is not None else f"{flow.flow_name}/{new_id()}",
         )
         if outer is not None and emit is outer.emit:
             self.context.namespace = (*namespace, flow.flow_name)
@@ -312,6 +315,7 @@ class FlowRun:
             thread_id=self.thread_id,
             lineage=journal,
             owner=None if journal is None else journal.owner,
+            root=self.thread_id or context.key,
             answers={} if context.questions is None else context.questions.answers,
         )
 

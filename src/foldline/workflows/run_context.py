@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from foldline._io import IO, mutex
 from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
+from foldline.utils.uuid import new_id
 from foldline.workflows.event_output import EventOutput
 from foldline.workflows.interrupts import InterruptScope
 from foldline.workflows.log import Log, thread_of
@@ -56,6 +57,9 @@ class RunContext(Generic[ThreadT]):
         self.forks: dict[str, str] = {}
         """The checkpoints at which this run and nested ones begin again, by namespace."""
         self.log: Log | None = self._find_log(checkpointer)
+        outer_root = None if outer is None else outer.root
+        self._root: str = self.thread_id or outer_root or new_id()
+        """The first part of the keys of steps: another one in another run, the same if this run is repeated."""
         outer_stops = outer is not None and outer.can_stop
         self.can_stop: bool = self.log is not None or outer_stops
         """Whether the run may stop for an answer and continue later."""
@@ -157,6 +161,7 @@ class RunContext(Generic[ThreadT]):
             tool_call_id=tool_call_id,
             owner=None if self.log is None else self.log.owner,
             can_stop=self.can_stop,
+            root=self._root,
             parents=self.parents,
             forks=self.forks,
         )
@@ -180,4 +185,6 @@ class RunContext(Generic[ThreadT]):
         branch = self.thread.base_branch
         if branch != FIRST_BRANCH:  # the same question on another branch is another question
             place = f"{place}@{branch}"
-        return InterruptScope(f"{self.thread_id}/{place}", self.answers, self.can_stop)
+        return InterruptScope(
+            f"{self.thread_id}/{place}", self.answers, self.can_stop, key=f"{self._root}/{place}"
+        )
