@@ -10,6 +10,7 @@ from foldline._io.waiting import is_async_callable
 from foldline._run import Run
 from foldline.exceptions import FlowChangedError, UsageError
 from foldline.utils.uuid import new_id
+from foldline.workflows.decisions import check_reviews
 from foldline.workflows.durability import ENGINE
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.flow_output import FlowOutput
@@ -193,7 +194,7 @@ class FlowRun:
         async def check() -> None:
             other = Journal(journal.saver, journal.thread_id)
             await other.load(self.io, at)
-            answers_for(command.resume, other.interrupts, other.answered)
+            _answers(command, other)
 
         await journal.owner.claim_to_answer(self.io, check)
 
@@ -243,9 +244,7 @@ class FlowRun:
     async def _answer(
         self, journal: Journal, command: Command[Any], *, is_unfinished: bool
     ) -> Arguments:
-        answers = answers_for(
-            command.resume, journal.interrupts if is_unfinished else (), journal.answered
-        )
+        answers = _answers(command, journal, is_unfinished=is_unfinished)
         self._check_flow(journal)
         packed = {key: pack(item, "an answer") for key, item in answers.items()}
         await journal.write(self.io, "resume", answers=packed)
@@ -387,3 +386,13 @@ def _causes(error: BaseException) -> list[BaseException]:
         if isinstance(current, BaseExceptionGroup):
             queue += current.exceptions
     return causes
+
+
+def _answers(
+    command: Command[Any], journal: Journal, *, is_unfinished: bool = True
+) -> dict[str, Any]:
+    """Return the answers of a command; raise if there is no question for one, or decisions do not fit it."""
+    questions = journal.interrupts if is_unfinished else []
+    answers = answers_for(command.resume, questions, journal.answered)
+    check_reviews(questions, answers)
+    return answers
