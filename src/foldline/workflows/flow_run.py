@@ -22,6 +22,7 @@ from foldline.workflows.interrupts import (
     answers_for,
 )
 from foldline.workflows.journal import Journal, encode_error
+from foldline.workflows.log import ends_run
 from foldline.workflows.parent import Parent, current_parent
 from foldline.workflows.scope import FlowContext, Scope, enter_scope
 from foldline.workflows.steps import digest_of
@@ -130,10 +131,9 @@ class FlowRun:
         except FlowInterrupt as stop:
             await self._stop(stop.interrupts)
             return None
-        except FlowChangedError:
-            raise
         except Exception as error:
-            await self._fail(error)
+            if not ends_run(error):  # else nothing can be stored, or another run has the thread
+                await self._fail(error)
             raise
         return await self._end(output)
 
@@ -368,6 +368,8 @@ class FlowRun:
             return
         scope = Scope(self.context, journal, f"{undo_place}/", is_async_callable(compensate))
         scope.key = scope.key_of(undo_place)
+        if journal is not None:
+            await journal.check_owner(self.io)
         with enter_scope(scope):
             await self.io.call(compensate, value)
         if journal is not None:

@@ -92,6 +92,10 @@ class Journal:
         """Write the remaining records, and wait for those being written."""
         await self._log.release(io)
 
+    async def check_owner(self, io: IO) -> None:
+        """Raise `ThreadConflictError` if the run has lost its thread: another one may have the next effect."""
+        await self._log.owner.check(io)
+
     # -- reading
 
     async def load(self, io: IO, at: str | None = None) -> None:

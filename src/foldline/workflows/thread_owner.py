@@ -57,8 +57,9 @@ class ThreadOwner:
 
     async def check(self, io: IO) -> None:
         """Raise `ThreadConflictError` if the run must not have its next effect: it has lost its thread."""
-        if self._epoch is not None:
-            await self._call(io, self.saver.check_owner, self.thread_id, self._epoch)
+        epoch = self._epoch
+        if epoch is not None and not self.saver.is_surely_owner(self.thread_id, epoch):
+            await self._call(io, self.saver.check_owner, self.thread_id, epoch)
 
     def append(self, namespace: str, entries: list[Entry], after: str | None) -> None:
         """Write entries under the claim."""
