@@ -192,3 +192,18 @@ def test_AH3_a_second_approval_while_the_tool_runs_runs_nothing(
 
     assert (shop.paid, len(results)) == ([5], 1)
     saver.close()
+
+
+@pytest.mark.parametrize("face", ["agent", "graph", "flow"])
+def test_AH3_an_answer_waits_for_an_owner_that_may_be_about_to_write_its_own(call, face):
+    saver = InMemorySaver()
+    shop = Shop(saver, face)
+    call.invoke(shop.program, shop.first, THREAD)
+    epoch = saver.claim("t1", "slow")
+    timer = threading.Timer(1.5, saver.release, ("t1", epoch))
+    timer.start()
+
+    call.invoke(shop.program, Command(resume=[APPROVE]), THREAD)
+
+    assert shop.paid == [5]
+    timer.join()

@@ -191,10 +191,11 @@ class FlowRun:
             await journal.owner.claim(self.io)
             return
 
-        async def check() -> None:
+        async def check() -> bool:
             other = Journal(journal.saver, journal.thread_id)
             await other.load(self.io, at)
             _answers(command, other)
+            return other.ends_with_question
 
         await journal.owner.claim_to_answer(self.io, check)
 

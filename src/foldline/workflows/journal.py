@@ -92,6 +92,11 @@ class Journal:
         """Write the remaining records, and wait for those being written."""
         await self._log.release(io)
 
+    @property
+    def ends_with_question(self) -> bool:
+        """Whether the last record that was read is a question."""
+        return self._log.ends_with_question
+
     async def check_owner(self, io: IO) -> None:
         """Raise `ThreadConflictError` if the run has lost its thread: another one may have the next effect."""
         await self._log.owner.check(io)

@@ -49,14 +49,15 @@ class ThreadStart(ABC, Generic[ContextT]):
         """Own the thread; an answer that comes while another run uses the first one is refused as such."""
         context = self.context
         assert context.log is not None
-        owner, command = context.log.owner, value
+        log, owner, command = context.log, context.log.owner, value
         if not isinstance(command, Command) or command.resume is None:
             await owner.claim(context.io)
             return
 
-        async def check() -> None:
+        async def check() -> bool:
             await self.load(at, command)
             self._answers(command)
+            return log.ends_with_question
 
         await owner.claim_to_answer(context.io, check)
 
