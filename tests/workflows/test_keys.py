@@ -14,6 +14,7 @@ from foldline.graph import START, StateGraph
 from foldline.testing import Call, ScriptedChatModel
 from foldline.workflows import (
     Command,
+    Durability,
     RetryPolicy,
     idempotency_key,
     interrupt,
@@ -192,6 +193,53 @@ def test_G15_steps_of_two_runs_that_are_not_stored_have_different_keys(call):
         call.invoke(flow, "x")
 
     assert len(set(keys)) == 2
+
+
+class Engine(Durability):
+    """An engine that stores nothing: the body of a run is called as often as the run is started."""
+
+    async def _start(self, name: str, run_id: str, payload: Any, io: Any) -> dict[str, Any]:
+        return await self.perform(name, payload, io, run_id)
+
+    async def step(self, name: str, body: Any, io: Any) -> dict[str, Any]:
+        result: dict[str, Any] = await body()
+        return result
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize("face", ["agent", "flow"])
+def test_G15_keys_in_an_engine_are_those_of_its_run(call, face):
+    keys: list[str] = []
+
+    @step
+    def charge() -> str:
+        keys.append(idempotency_key())
+        return "charged"
+
+    def pay() -> str:
+        """Pay."""
+        keys.append(idempotency_key())
+        return "paid"
+
+    engine = Engine()
+
+    @workflow(durability=engine)
+    def flow(name: str) -> list[str]:
+        return [charge(), charge()]
+
+    def turn(request: Any) -> Any:
+        count = sum(1 for message in request.messages if message.type == "tool")
+        return "Done." if count == 2 else [Call("pay", {}, id=f"c{count}")]
+
+    agent = create_agent(ScriptedChatModel(script=turn), [pay], durability=engine)
+    program = agent if face == "agent" else flow
+    for thread in (ONE, ONE, TWO):
+        call.invoke(program, "x", thread)
+
+    assert keys[:2] == keys[2:4]
+    assert len(set(keys)) == 4
 
 
 def test_G15_there_is_no_key_in_the_code_of_a_flow_or_outside(call):

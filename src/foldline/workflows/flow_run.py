@@ -11,7 +11,7 @@ from foldline._run import Run
 from foldline.exceptions import FlowChangedError, UsageError
 from foldline.utils.uuid import new_id
 from foldline.workflows.decisions import check_reviews
-from foldline.workflows.durability import ENGINE
+from foldline.workflows.durability import ENGINE_RUN
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.flow_output import FlowOutput
 from foldline.workflows.interrupts import (
@@ -58,9 +58,12 @@ class FlowRun:
         saver, thread_id = flow.checkpointer, run.configurable.get("thread_id")
         key, old_key, lineage = "", None, None
         namespace: tuple[str, ...] = ()
+        run_key = ENGINE_RUN.get() or new_id()
         is_inner = outer is not None and outer.stores_run(saver, thread_id)
         if outer is not None:
             namespace, place, old_place = outer.next_place()
+            if outer.root is not None:
+                run_key = f"{outer.root}/{place}"
             if emit is None:
                 emit, wants = outer.emit, outer.wants
             if is_inner:  # inside a node, an agent's tool or another flow
@@ -91,8 +94,7 @@ class FlowRun:
             wants,
             store=flow.store,
             context=run.kwargs.get("context"),
-            # An engine calls the flow again after a crash: the key must be the same then.
-            key=flow.flow_name if ENGINE.get() is not None else f"{flow.flow_name}/{new_id()}",
+            key=f"{run_key}/{flow.flow_name}",
         )
         if outer is not None and emit is outer.emit:
             self.context.namespace = (*namespace, flow.flow_name)

@@ -9,6 +9,7 @@ from foldline._io import IO, mutex
 from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.utils.uuid import new_id
+from foldline.workflows.durability import ENGINE_RUN
 from foldline.workflows.event_output import EventOutput
 from foldline.workflows.interrupts import InterruptScope
 from foldline.workflows.log import Log, thread_of
@@ -57,8 +58,7 @@ class RunContext(Generic[ThreadT]):
         self.forks: dict[str, str] = {}
         """The checkpoints at which this run and nested ones begin again, by namespace."""
         self.log: Log | None = self._find_log(checkpointer)
-        outer_root = None if outer is None else outer.root
-        self._root: str = self.thread_id or outer_root or new_id()
+        self._root: str = self._find_root()
         """The first part of the keys of steps: another one in another run, the same if this run is repeated."""
         outer_stops = outer is not None and outer.can_stop
         self.can_stop: bool = self.log is not None or outer_stops
@@ -88,6 +88,10 @@ class RunContext(Generic[ThreadT]):
         log = Log(self.saver, self.thread_id or "", key, lineage, owner)
         log.old_namespace = self._old_key
         return log
+
+    def _find_root(self) -> str:
+        outer_root = None if self.outer is None else self.outer.root
+        return self.thread_id or outer_root or ENGINE_RUN.get() or new_id()
 
     def keep_old_place(self) -> None:
         """Keep the place of a thread of an earlier version: the ids of its tasks and questions are made from it."""
