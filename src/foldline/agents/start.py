@@ -123,7 +123,7 @@ def _check_arguments(tool: BaseTool, action: Mapping[str, Any]) -> None:
     problem: object = None
     if isinstance(schema, dict):
         problem = "; ".join(map(str, validate(args, schema)))
-    elif isinstance(schema, type) and issubclass(schema, BaseModel):
+    elif issubclass(schema, BaseModel):
         try:
             schema.model_validate(args)
         except ValidationError as error:
