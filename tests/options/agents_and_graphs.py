@@ -243,6 +243,7 @@ ROWS: list[Row] = [
     *rows("create_agent", "is not a schema", response_format=3),
     *rows("create_agent", "must be a saver", checkpointer=3),
     *rows("create_agent", "is no store", store=3),
+    *rows("create_agent", "again", on_lost_call="never"),
     *rows("create_agent", "pass it to invoke or stream", durability="sync"),
     *rows("create_agent", NEAR, sytem_prompt="Be brief."),
     *rows("create_agent", "stream_mode", debug=True),

@@ -82,11 +82,15 @@ class Writers:
                 raise result
             wait(result.retry_after)
 
-    def check(self, thread: str, epoch: int) -> None:
-        """Raise `ThreadConflictError` where a run must not go on, for the next effect could be another one's too."""
+    def is_surely_owner(self, thread: str, epoch: int) -> bool:
+        """Whether nobody can have taken the thread over: the row of this process is recent. Asks no store."""
         self._start_in_child()
         is_recent = uptime() - self._renewed <= self._workers.times.stop_after
-        if is_recent and self._claims.get(thread) == epoch:
+        return is_recent and self._claims.get(thread) == epoch
+
+    def check(self, thread: str, epoch: int) -> None:
+        """Raise `ThreadConflictError` where a run must not go on, for the next effect could be another one's too."""
+        if self.is_surely_owner(thread, epoch):
             return
         began = uptime()
         try:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 from foldline._traceback import entry_point
 from foldline.agents.agent import Agent
 from foldline.agents.middleware.base import AgentMiddleware
-from foldline.agents.setup import Setup
+from foldline.agents.setup import LostCall, Setup
 from foldline.agents.state import AgentState, SchemaT, StructuredAgentState
 from foldline.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
 from foldline.chat_models import init_chat_model
@@ -55,6 +55,7 @@ def create_agent(
     limits: Limits | None = None,
     name: str | None = None,
     durability: Durability | None = None,
+    on_lost_call: LostCall = "again",
 ) -> Agent[AgentState]: ...
 @overload
 def create_agent(
@@ -74,6 +75,7 @@ def create_agent(
     limits: Limits | None = None,
     name: str | None = None,
     durability: Durability | None = None,
+    on_lost_call: LostCall = "again",
 ) -> Agent[StructuredAgentState[SchemaT]]: ...
 @overload
 def create_agent(
@@ -90,6 +92,7 @@ def create_agent(
     limits: Limits | None = None,
     name: str | None = None,
     durability: Durability | None = None,
+    on_lost_call: LostCall = "again",
 ) -> Agent[StructuredAgentState[Any]]: ...
 @overload
 def create_agent(
@@ -106,6 +109,7 @@ def create_agent(
     limits: Limits | None = None,
     name: str | None = None,
     durability: Durability | None = None,
+    on_lost_call: LostCall = "again",
 ) -> Agent[StateT]: ...
 @entry_point
 @check_options(advice=ADVICE, skip=("model", "tools", "middleware", "checkpointer", "durability"))
@@ -123,8 +127,13 @@ def create_agent(
     limits: Limits | None = None,
     name: str | None = None,
     durability: Durability | None = None,
+    on_lost_call: LostCall = "again",
 ) -> Agent[Any]:
     """Make an agent: the model calls tools until it has an answer.
+
+    `on_lost_call` says what happens to a call whose process or run ended while it ran, when the run is continued: it
+    runs again with the same `idempotency_key()` ("again"), or the model learns that its effect is not known
+    ("unknown"). A tool with `run_once` never runs again, one with `extras={"read_only": True}` always.
 
     ```python
     from foldline.agents import create_agent
@@ -156,6 +165,7 @@ def create_agent(
         name=name or "agent",
         durability=durability,
         context_schema=context_schema,
+        on_lost_call=on_lost_call,
     )
     if setup.bindable and not hasattr(setup.model, "bind_tools"):
         raise UsageError(

@@ -99,6 +99,7 @@ class Loop(RunLoop[AgentContext]):
         assert node is not None
         if node in (MODEL, TOOLS):
             context.bounds.step()
+        await context.check_owner()
         step = self.steps[node]
         is_traced = context.run.manager is not None
         events = self._traced_events(node, step) if is_traced else step.events(context.run)

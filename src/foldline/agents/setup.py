@@ -38,13 +38,14 @@ from foldline.tools.base import BaseTool, tools_by_name
 from foldline.utils.strings import suggestion
 from foldline.workflows.durability import Durability
 
-__all__ = ["END", "MODEL", "TOOLS", "Setup"]
+__all__ = ["END", "MODEL", "TOOLS", "LostCall", "Setup"]
 
 MODEL = "model"
 TOOLS = "tools"
 END = "__end__"
 MAX_BOUND_MODELS = 32
 WrapKind: TypeAlias = Literal["model", "tool"]
+LostCall: TypeAlias = Literal["again", "unknown"]
 Reader = ToolReader | ProviderReader
 
 
@@ -66,8 +67,10 @@ class Setup:
         name: str,
         durability: Durability | None = None,
         context_schema: type | None = None,
+        on_lost_call: LostCall = "again",
     ) -> None:
         self.context_schema = context_schema
+        self.on_lost_call = on_lost_call
         self.name = name
         self.durability = durability
         self.model = model
@@ -86,11 +89,11 @@ class Setup:
             name: injections_of(tool) for name, tool in self.tools.items() if tool.injected_args
         }
         self._check_named_tools()
-        gated = frozenset[str]().union(*(part.gated_tools for part in middleware))
+        gated = self._gated = frozenset[str]().union(*(part.gated_tools for part in middleware))
         self.eager: frozenset[str] = frozenset(
             name
             for name, tool in self.tools.items()
-            if tool.eager and not tool.run_once and name not in gated
+            if tool.eager and self.runs_again(name) and name not in gated
         )
         schemas = [part.state_schema for part in middleware]
         self.schema = StateSchema([*schemas, state_schema] if state_schema else schemas)
@@ -98,6 +101,19 @@ class Setup:
         self.codec = Codec(self.schema, None if self.reader is None else self.reader.value)
         self._wire()
         self._bound: dict[Any, tuple[Any, Any]] = {}
+
+    def runs_again(self, name: str) -> bool:
+        """Whether a call of a tool runs again if the process or the run ended while it ran."""
+        tool = self.tools.get(name)
+        if tool is None or tool.run_once:
+            return False
+        return self.on_lost_call == "again" or _is_read_only(tool)
+
+    def is_noted(self, name: str) -> bool:
+        """Whether it is recorded that a call of a tool begins: it was approved, or must not run again."""
+        return not self.runs_again(name) or (
+            name in self._gated and not _is_read_only(self.tools[name])
+        )
 
     def _check_names(self) -> None:
         names = [part.name for part in self.middleware]
@@ -246,3 +262,7 @@ def _forced_tool_choice(model: object) -> str | None:
     """Return the tool choice that forces a call, if the model supports it."""
     profile = getattr(model, "profile", None) or {}
     return "any" if profile.get("tool_choice", True) else None
+
+
+def _is_read_only(tool: BaseTool) -> bool:
+    return (tool.extras or {}).get("read_only") is True

@@ -15,7 +15,9 @@ from foldline.agents.tool_calls import error_message, unanswered, with_results
 from foldline.exceptions import SchemaError, UsageError
 from foldline.messages import BaseMessage
 from foldline.prompt_values import PromptValue
-from foldline.tools.base import BaseTool
+from foldline.tools.base import BaseTool, describe_validation_error
+from foldline.utils.json_schema import validate
+from foldline.utils.strings import suggestion
 from foldline.workflows.decisions import Decision
 from foldline.workflows.interrupts import Command
 from foldline.workflows.log import Log
@@ -88,12 +90,18 @@ class AgentStart(ThreadStart[AgentContext]):
         step = self.context.thread.step
         await self._begin(*changes, Record("resume", step=step, answers=answers))
 
-    def check_decisions(self, decisions: list[Decision]) -> None:
-        """Raise `UsageError` if the edited arguments of a call do not fit its tool."""
-        for decision in decisions:
-            if decision["type"] == "edit":
-                action = decision["edited_action"]
-                _check_arguments(self.context.setup.tools.get(action["name"]), action)
+    def check_decision(self, name: str, decision: Decision) -> None:
+        """Raise `UsageError` if the edited name or arguments of a call do not fit the tools."""
+        tools = self.context.setup.tools
+        if decision["type"] != "edit" or name not in tools:
+            return  # the tools of a nested agent are not known here
+        action = decision["edited_action"]
+        if action["name"] not in tools:
+            raise UsageError(
+                f"there is no tool {action['name']!r:.80}{suggestion(action['name'], tools)}, and the question stays "
+                f"open: edit the call of {name} to one of {', '.join(tools)}"
+            )
+        _check_arguments(tools[action["name"]], action)
 
     def _change(self, command: Command[Any]) -> Record:
         thread, schema = self.context.thread, self.context.setup.schema
@@ -110,16 +118,20 @@ def _update_of(command: Command[Any]) -> Mapping[str, Any]:
     return dict(command.update or {})
 
 
-def _check_arguments(tool: BaseTool | None, action: Mapping[str, Any]) -> None:
-    schema = None if tool is None else tool.tool_call_schema
-    if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
-        return  # a tool of a nested agent, or a schema that is plain JSON: the tool checks them
-    try:
-        schema.model_validate(dict(action["args"]))
-    except ValidationError as error:
+def _check_arguments(tool: BaseTool, action: Mapping[str, Any]) -> None:
+    schema, args = tool.tool_call_schema, dict(action["args"])
+    problem: object = None
+    if isinstance(schema, dict):
+        problem = "; ".join(map(str, validate(args, schema)))
+    elif issubclass(schema, BaseModel):
+        try:
+            schema.model_validate(args)
+        except ValidationError as error:
+            problem = describe_validation_error(error)
+    if problem:
         raise UsageError(
-            f"the edited arguments of {action['name']} do not fit its schema, and the question stays open: {error}"
-        ) from error
+            f"the edited arguments of {action['name']} do not fit its schema, and the question stays open: {problem}"
+        )
 
 
 async def load_thread(setup: Setup, log: Log, io: IO, at: str | None = None) -> Thread:

@@ -52,6 +52,7 @@ class ToolRunner:
     async def run(self, call: ToolCall, run: Run) -> object:
         """Run a call; return the tool's result."""
         context = self.context
+        await context.check_owner()
         self.publish(call, "tool-started", tool_name=call["name"], input=call["args"])
         with context.enter(TOOLS, call["id"]):
             seconds_left = time_left()

@@ -79,9 +79,17 @@ class ToolStep:
         context = self.context
         open_calls = await self._open_calls(calls, answer)
         self.eager.drop_stale(open_calls)
-        run_once = [call for call in open_calls if context.setup.tools[call["name"]].run_once]
-        for call in run_once:
-            await context.keep(Record("start", step=context.thread.step, call_id=call["id"]))
+        noted_calls = [call for call in open_calls if context.setup.is_noted(call["name"])]
+        if noted_calls:
+            step = context.thread.step
+            await context.keep(
+                *(
+                    Record(
+                        "call", step=step, call_id=call["id"], tool=call["name"], args=call["args"]
+                    )
+                    for call in noted_calls
+                )
+            )
         # A durability engine identifies steps by their order.
         limit = (context.run.max_concurrency or len(open_calls)) if ENGINE.get() is None else 1
         outcomes = context.io.as_completed(
@@ -97,7 +105,7 @@ class ToolStep:
                     raise error  # cancelled, or Ctrl-C
                 else:
                     # The result of a single call is stored with the step, unless a caller sees it before that.
-                    is_stored = len(calls) > 1 or context.is_observed or bool(run_once)
+                    is_stored = len(calls) > 1 or context.is_observed or bool(noted_calls)
                     failure = (
                         await self._settle(open_calls[index], value, error, is_stored=is_stored)
                         or failure
@@ -116,7 +124,7 @@ class ToolStep:
             if call["id"] in thread.finished:
                 continue  # it ran before the process was killed or the run stopped
             problem = problem_of(call, answer, self.context.setup.tools)
-            if call["id"] in thread.started:
+            if call["id"] in thread.started and not self.context.setup.runs_again(call["name"]):
                 problem = UNKNOWN_EFFECT.format(call["name"])
             if problem is not None:
                 await self._finish(

@@ -82,6 +82,10 @@ class BaseCheckpointSaver(ABC):
         """
         return local_writers(self).claim(thread_id, owner)
 
+    def is_surely_owner(self, thread_id: str, epoch: int) -> bool:
+        """Whether `check_owner` would find nothing; answered at once, without the store. False: ask `check_owner`."""
+        return False
+
     def check_owner(self, thread_id: str, epoch: int) -> None:
         """Raise `ThreadConflictError` if a run must not have its next effect: it owns its thread no more.
 

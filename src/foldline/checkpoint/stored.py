@@ -131,6 +131,10 @@ class StoredSaver(BaseCheckpointSaver):
         """
         return self._writers.claim(thread_id, owner)
 
+    def is_surely_owner(self, thread_id: str, epoch: int) -> bool:
+        """Whether `check_owner` would find nothing."""
+        return self._writers.is_surely_owner(thread_id, epoch)
+
     def check_owner(self, thread_id: str, epoch: int) -> None:
         """Raise `ThreadConflictError` if a run must not have its next effect."""
         self._writers.check(thread_id, epoch)

@@ -169,7 +169,6 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 f"{', '.join(task.name for task in self.tasks)}): pass config={{'recursion_limit': …}} if it needs more"
             )
         self._step_count += 1
-        await self.context.check_owner()
         await self._commit(await self._run_tasks())
 
     async def _run_tasks(self) -> list[TaskOutcome]:

@@ -120,6 +120,7 @@ class TaskRun:
         self, value: object, run: Run, current: AbstractContextManager[None]
     ) -> TaskOutcome:
         loop, task = self.loop, self.task
+        await loop.context.check_owner()
         runtime = self._runtime(run)
         parent, interrupts = self._parent(), self._interrupt_scope()
         with enter_step(parent, interrupts), enter_node(runtime, current):

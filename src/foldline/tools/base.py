@@ -131,7 +131,8 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     response_format: ResponseFormat = "content"
     """Whether it returns content, or a pair of content and an artifact that the model does not see."""
     extras: dict[str, Any] | None = None
-    """Settings of single providers (`{"cache_control": …}`)."""
+    """Settings of single providers (`{"cache_control": …}`), and what agents know of it: `{"read_only": True}`, if a
+    call changes nothing and may be repeated."""
     timeout: float | None = Field(default=None, gt=0)
     """Seconds after which a call fails with ToolTimeoutError. A sync function continues in its thread, ignored."""
     max_output: int | None = Field(default=MAX_OUTPUT, gt=0)

@@ -52,10 +52,12 @@ class DbosDurability(Durability):
         dbos.DBOS(config={"run_migrations": True, "enable_otlp": False, **settings})
 
         def run(name: str, payload: str) -> str:
-            return json.dumps(drive(self.perform(name, json.loads(payload), BLOCKING)))
+            body = self.perform(name, json.loads(payload), BLOCKING, dbos.DBOS.workflow_id)
+            return json.dumps(drive(body))
 
         async def run_async(name: str, payload: str) -> str:
-            return json.dumps(await self.perform(name, json.loads(payload), ASYNC))
+            body = self.perform(name, json.loads(payload), ASYNC, dbos.DBOS.workflow_id)
+            return json.dumps(await body)
 
         self._run = dbos.DBOS.workflow(name="foldline.run")(run)
         self._run_async = dbos.DBOS.workflow(name="foldline.arun")(run_async)

@@ -7,12 +7,13 @@ open.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from foldline.exceptions import UsageError
+from foldline.workflows.interrupts import Interrupt
 
-__all__ = ["Decision", "decisions_of", "is_review"]
+__all__ = ["Decision", "check_reviews", "decisions_of", "is_review"]
 
 Decision = Mapping[str, Any]
 FORM = 'resume with Command(resume={"decisions": [{"type": "approve"}, …]}), one per call in their order'
@@ -35,6 +36,21 @@ def decisions_of(question: Mapping[str, Any], answer: object) -> list[Decision]:
     for decision, config in zip(decisions, configs, strict=True):
         _check(decision, config["action_name"], config["allowed_decisions"])
     return decisions
+
+
+def check_reviews(
+    questions: Iterable[Interrupt],
+    answers: Mapping[str, Any],
+    check: Callable[[str, Decision], None] | None = None,
+) -> None:
+    """Raise `UsageError` if decisions among the answers do not fit; `check` gets each call's name and decision."""
+    for question in questions:
+        if question.id not in answers or not is_review(question.value):
+            continue
+        decisions = decisions_of(question.value, answers[question.id])
+        if check is not None:
+            for config, decision in zip(question.value["review_configs"], decisions, strict=True):
+                check(config["action_name"], decision)
 
 
 def _check(decision: object, name: str, allowed: list[str]) -> None:

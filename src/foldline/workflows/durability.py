@@ -62,14 +62,19 @@ class Durability(ABC):
             raise decode_error(envelope["error"], f"{name}/{thread_id}")
         return envelope["value"]
 
-    async def perform(self, name: str, payload: object, io: IO) -> dict[str, Any]:
-        """Run a body inside the engine; called by its workflow. An error is returned as part of the result."""
+    async def perform(
+        self, name: str, payload: object, io: IO, run_id: str | None = None
+    ) -> dict[str, Any]:
+        """Run a body inside the engine; called by its workflow. An error is returned as part of the result.
+
+        `run_id` is the id of the workflow, the same when the engine calls it again: keys of steps begin with it.
+        """
         body = self._bodies.get(name)
         if body is None:
             raise FlowError(
                 f"the engine has a run of {name!r}, and this program has not created an agent or flow of that name yet"
             )
-        token = ENGINE.set(self)
+        token, run_token = ENGINE.set(self), ENGINE_RUN.set(run_id or name)
         try:
             return {"input": payload, "value": await body(payload, io)}
         except FlowInterrupt:
@@ -78,6 +83,7 @@ class Durability(ABC):
         except Exception as error:  # noqa: BLE001  the caller raises it
             return {"input": payload, "error": encode_error(error)}
         finally:
+            ENGINE_RUN.reset(run_token)
             ENGINE.reset(token)
 
     @abstractmethod
@@ -95,6 +101,8 @@ class Durability(ABC):
 
 ENGINE: ContextVar[Durability | None] = ContextVar("foldline_engine", default=None)
 """The engine whose workflow is running this code."""
+ENGINE_RUN: ContextVar[str | None] = ContextVar("foldline_engine_run", default=None)
+"""The id of that workflow."""
 
 
 async def durable_step(

@@ -10,6 +10,8 @@ from foldline._io.waiting import is_async_callable
 from foldline._run import Run
 from foldline.exceptions import EmptyInputError, FlowChangedError, FlowFinishedError, UsageError
 from foldline.utils.uuid import new_id
+from foldline.workflows.decisions import check_reviews
+from foldline.workflows.durability import ENGINE_RUN
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.flow_output import FlowOutput
 from foldline.workflows.interrupts import (
@@ -20,6 +22,7 @@ from foldline.workflows.interrupts import (
     answers_for,
 )
 from foldline.workflows.journal import Journal, encode_error
+from foldline.workflows.log import ends_run
 from foldline.workflows.parent import Parent, current_parent
 from foldline.workflows.scope import FlowContext, Scope, enter_scope
 from foldline.workflows.steps import digest_of
@@ -55,9 +58,12 @@ class FlowRun:
         saver, thread_id = flow.checkpointer, run.configurable.get("thread_id")
         key, old_key, lineage = "", None, None
         namespace: tuple[str, ...] = ()
+        run_key = ENGINE_RUN.get() or new_id()
         is_inner = outer is not None and outer.stores_run(saver, thread_id)
         if outer is not None:
             namespace, place, old_place = outer.next_place()
+            if outer.root is not None:
+                run_key = f"{outer.root}/{place}"
             if emit is None:
                 emit, wants = outer.emit, outer.wants
             if is_inner:  # inside a node, an agent's tool or another flow
@@ -88,6 +94,7 @@ class FlowRun:
             wants,
             store=flow.store,
             context=run.kwargs.get("context"),
+            key=f"{run_key}/{flow.flow_name}",
         )
         if outer is not None and emit is outer.emit:
             self.context.namespace = (*namespace, flow.flow_name)
@@ -126,10 +133,9 @@ class FlowRun:
         except FlowInterrupt as stop:
             await self._stop(stop.interrupts)
             return None
-        except FlowChangedError:
-            raise
         except Exception as error:
-            await self._fail(error)
+            if not ends_run(error):  # else nothing can be stored, or another run has the thread
+                await self._fail(error)
             raise
         return await self._end(output)
 
@@ -202,10 +208,11 @@ class FlowRun:
             await journal.owner.claim(self.io)
             return
 
-        async def check() -> None:
+        async def check() -> bool:
             other = Journal(journal.saver, journal.thread_id)
             await other.load(self.io, at)
-            answers_for(command.resume, other.interrupts, other.answered)
+            _answers(command, other)
+            return other.ends_with_question
 
         await journal.owner.claim_to_answer(self.io, check)
 
@@ -253,8 +260,7 @@ class FlowRun:
         return self._stored_arguments(journal)
 
     async def _answer(self, journal: Journal, command: Command[Any]) -> Arguments:
-        questions = journal.interrupts if journal.is_unfinished else ()
-        answers = answers_for(command.resume, questions, journal.answered)
+        answers = _answers(command, journal, is_unfinished=journal.is_unfinished)
         self._check_flow(journal)
         packed = {key: pack(item, "an answer") for key, item in answers.items()}
         await journal.write(self.io, "resume", answers=packed)
@@ -324,6 +330,7 @@ class FlowRun:
             thread_id=self.thread_id,
             lineage=journal,
             owner=None if journal is None else journal.owner,
+            root=self.thread_id or context.key,
             answers={} if context.questions is None else context.questions.answers,
         )
 
@@ -377,6 +384,8 @@ class FlowRun:
             return
         scope = Scope(self.context, journal, f"{undo_place}/", is_async_callable(compensate))
         scope.key = scope.key_of(undo_place)
+        if journal is not None:
+            await journal.check_owner(self.io)
         with enter_scope(scope):
             await self.io.call(compensate, value)
         if journal is not None:
@@ -400,3 +409,13 @@ def _causes(error: BaseException) -> list[BaseException]:
         if isinstance(current, BaseExceptionGroup):
             queue += current.exceptions
     return causes
+
+
+def _answers(
+    command: Command[Any], journal: Journal, *, is_unfinished: bool = True
+) -> dict[str, Any]:
+    """Return the answers of a command; raise if there is no question for one, or decisions do not fit it."""
+    questions = journal.interrupts if is_unfinished else []
+    answers = answers_for(command.resume, questions, journal.answered)
+    check_reviews(questions, answers)
+    return answers

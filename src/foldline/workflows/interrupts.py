@@ -64,6 +64,8 @@ class InterruptScope:
     answers: Mapping[str, Any]
     can_stop: bool
     count: int = field(default=0)
+    key: str = ""
+    """The idempotency key of a node or a tool call."""
 
     def ask(self, value: object) -> Any:  # noqa: ANN401  the answer, of any type
         """Return the answer, or stop for it."""

@@ -102,6 +102,15 @@ class Journal:
         """Whether a run began and can continue: it has not ended, or with an error that the next attempt repeats."""
         return self.run is not None and (self.ending is None or "error" in self.ending)
 
+    @property
+    def ends_with_question(self) -> bool:
+        """Whether the last record that was read is a question."""
+        return self._log.ends_with_question
+
+    async def check_owner(self, io: IO) -> None:
+        """Raise `ThreadConflictError` if the run has lost its thread: another one may have the next effect."""
+        await self._log.owner.check(io)
+
     # -- reading
 
     async def load(self, io: IO, at: str | None = None) -> None:

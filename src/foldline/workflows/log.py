@@ -30,6 +30,10 @@ __all__ = [
 ]
 
 
+QUESTIONS = ("stop", "interrupt")
+"""The kinds of records with which a run stops for an answer."""
+
+
 @dataclass(slots=True)
 class PendingEntry:
     """An entry that will be written."""
@@ -70,6 +74,7 @@ class Log:
         """The position of the outer run; None if there is none."""
         self.last: str | None = None
         """The last entry of the log, by any writer."""
+        self._last_read: Entry | None = None
         self.durability = "sync"
         """When entries are written: before a run continues, concurrently (`async`), or at its end (`exit`)."""
         self._writer: RunningBody | None = None
@@ -107,6 +112,7 @@ class Log:
             error.ends_run = True
             raise
         self.last = entries[-1].id if entries else None
+        self._last_read = entries[-1] if entries else None
         return entries
 
     async def _read(self, io: IO, namespace: str) -> list[Entry]:
@@ -114,6 +120,13 @@ class Log:
             return self.saver.read(self.thread_id, namespace)
         entries: list[Entry] = await io.call(self.saver.read, self.thread_id, namespace)
         return entries
+
+    @property
+    def ends_with_question(self) -> bool:
+        """Whether the last entry that was read is a question."""
+        if self._last_read is None:
+            return False
+        return from_text(self._last_read.body, "the last record")["kind"] in QUESTIONS
 
     @property
     def current(self) -> str | None:

@@ -33,7 +33,7 @@ def _step_scope(parent: Parent, interrupts: InterruptScope) -> Scope | None:
     if parent.checkpointer is None:
         return None
     flow = FlowContext(interrupts.place, parent.thread_id, parent.emit, parent.wants)
-    flow.questions = interrupts
+    flow.questions, flow.key = interrupts, interrupts.key
     journal = partial(
         Journal,
         parent.checkpointer,
@@ -42,4 +42,4 @@ def _step_scope(parent: Parent, interrupts: InterruptScope) -> Scope | None:
         parent.lineage,
         owner=parent.owner,
     )
-    return Scope(flow, None, source=journal)
+    return Scope(flow, None, key=interrupts.key, source=journal)

@@ -49,6 +49,8 @@ class Parent:
     """The run that owns the thread; nested runs write under its claim."""
     can_stop: bool = True
     """Whether a question of a nested run stops the outer one."""
+    root: str | None = None
+    """The first part of the keys of steps of a nested run that is not stored: it is repeated with the step."""
     parents: Mapping[str, str] = field(default_factory=dict)
     """The last checkpoints of the outer runs, by namespace."""
     forks: dict[str, str] = field(default_factory=dict)

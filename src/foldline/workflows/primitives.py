@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.exceptions import UsageError
+from foldline.workflows.interrupts import current_interrupt_scope
 from foldline.workflows.scope import current_scope
 from foldline.workflows.step_trace import note_value
 from foldline.workflows.values import pack, unpack
@@ -100,11 +101,18 @@ async def _sleep(seconds: float, io: IO) -> None:
 
 
 def idempotency_key() -> str:
-    """Return a key of the current step, the same in every attempt and after a crash, for calls to other services."""
-    scope = current_scope.get()
-    if scope is None or not scope.key:
-        raise UsageError("idempotency_key() works inside a step of a flow")
-    return scope.key
+    """Return a key of the current step, node or tool call, for calls to other services.
+
+    It is the same in every attempt and after a crash, and another one in another run, on another thread or branch.
+    """
+    scope, interrupts = current_scope.get(), current_interrupt_scope.get()
+    if scope is not None and scope.key:
+        return scope.key
+    if scope is None and interrupts is not None and interrupts.key:  # no checkpointer
+        return interrupts.key
+    raise UsageError(
+        "idempotency_key() works inside a step of a flow, a node of a graph, or a tool or hook of an agent"
+    )
 
 
 def flow_version() -> str | None:

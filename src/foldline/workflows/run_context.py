@@ -8,6 +8,8 @@ from typing import Any, Generic, TypeVar
 from foldline._io import IO, mutex
 from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
+from foldline.utils.uuid import new_id
+from foldline.workflows.durability import ENGINE_RUN
 from foldline.workflows.event_output import EventOutput
 from foldline.workflows.interrupts import InterruptScope
 from foldline.workflows.log import Log, thread_of
@@ -56,6 +58,8 @@ class RunContext(Generic[ThreadT]):
         self.forks: dict[str, str] = {}
         """The checkpoints at which this run and nested ones begin again, by namespace."""
         self.log: Log | None = self._find_log(checkpointer)
+        self._root: str = self._find_root()
+        """The first part of the keys of steps: another one in another run, the same if this run is repeated."""
         outer_stops = outer is not None and outer.can_stop
         self.can_stop: bool = self.log is not None or outer_stops
         """Whether the run may stop for an answer and continue later."""
@@ -84,6 +88,10 @@ class RunContext(Generic[ThreadT]):
         log = Log(self.saver, self.thread_id or "", key, lineage, owner)
         log.old_namespace = self._old_key
         return log
+
+    def _find_root(self) -> str:
+        outer_root = None if self.outer is None else self.outer.root
+        return self.thread_id or outer_root or ENGINE_RUN.get() or new_id()
 
     def keep_old_place(self) -> None:
         """Keep the place of a thread of an earlier version: the ids of its tasks and questions are made from it."""
@@ -157,6 +165,7 @@ class RunContext(Generic[ThreadT]):
             tool_call_id=tool_call_id,
             owner=None if self.log is None else self.log.owner,
             can_stop=self.can_stop,
+            root=self._root,
             parents=self.parents,
             forks=self.forks,
         )
@@ -180,4 +189,6 @@ class RunContext(Generic[ThreadT]):
         branch = self.thread.base_branch
         if branch != FIRST_BRANCH:  # the same question on another branch is another question
             place = f"{place}@{branch}"
-        return InterruptScope(f"{self.thread_id}/{place}", self.answers, self.can_stop)
+        return InterruptScope(
+            f"{self.thread_id}/{place}", self.answers, self.can_stop, key=f"{self._root}/{place}"
+        )

@@ -41,6 +41,8 @@ class FlowContext:
     parent: Parent | None = None
     """The parent of the runs that the flow calls; None: that of the node or tool that calls the flow."""
 
+    key: str = ""
+    """The first part of the keys of steps that are not stored, or are those of a node or a tool."""
     namespace: tuple[str, ...] = ()
     """The namespace of the flow inside the streamed run."""
 
@@ -92,8 +94,10 @@ class Scope:
 
     def key_of(self, place: str) -> str:
         """Return a key that is the same whenever this run reaches this place."""
-        run = "" if self.journal is None else f"{self.journal.thread_id}/{self.journal.run_id}"
-        return f"{run or self.flow.name}/{place}"
+        journal = self.journal
+        if journal is None or not journal.run_id:
+            return f"{self.flow.key or self.flow.name}/{place}"
+        return f"{journal.thread_id}/{journal.run_id}/{place}"
 
     def interrupt_scope(self) -> InterruptScope | None:
         """Return the interrupt scope of this scope; None if interrupts are not possible."""

@@ -23,6 +23,7 @@ from foldline.utils.short_repr import short_repr
 from foldline.workflows.durability import ENGINE, durable_step
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import Journal, decode_error, encode_error
+from foldline.workflows.log import ends_run
 from foldline.workflows.retry import RetryPolicy, policies_of, run_attempts
 from foldline.workflows.scope import Scope, current_scope, enter_scope
 from foldline.workflows.step_trace import trace_step
@@ -224,9 +225,9 @@ async def _run_live(
     try:
         value = await _publish_task(call, io, scope)
         packed = pack(value, f"the result of {call.place}", call.step.returns)
-    except FlowChangedError:
-        raise
     except Exception as error:
+        if ends_run(error):
+            raise
         if journal.run is not None and id(error) not in scope.flow.failures:
             scope.flow.failures[id(error)] = (error, call.place)
             await journal.write(
@@ -285,8 +286,10 @@ async def _attempt(call: StepCall[Any], io: IO, scope: Scope | None) -> object:
     async def run(attempt: int) -> object:
         if scope is None:
             return await io.call(step.function, *call.args, **call.kwargs)
-        if attempt > 1 and scope.journal is not None:
-            scope.journal.forget_failures(call.place)
+        if scope.journal is not None:
+            await scope.journal.check_owner(io)
+            if attempt > 1:
+                scope.journal.forget_failures(call.place)
         inner_scope = scope.nested(
             call.place, is_async=step.is_async, checks_order=step.is_flow and not step.is_async
         )

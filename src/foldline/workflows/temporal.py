@@ -170,7 +170,8 @@ class FoldlineRun:
     async def run(self, name: str, payload: Any) -> Any:  # noqa: ANN401  JSON as `pack` returned it
         """Run the agent or flow."""
         engine = _engines[workflow.info().task_queue]
-        return await engine.perform(name, payload, Inline(workflow.in_workflow))
+        run_id = workflow.info().workflow_id
+        return await engine.perform(name, payload, Inline(workflow.in_workflow), run_id)
 
 
 @activity.defn(name="foldline.step")

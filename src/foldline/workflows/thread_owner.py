@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import chain, repeat
 from typing import Any
 
 from foldline._io import IO, mutex, shield
@@ -19,6 +20,8 @@ __all__ = ["ThreadOwner"]
 
 PAUSES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Seconds between tries to own a thread whose owner may be about to write the answer that it was given."""
+PATIENCE = 30.0
+"""Seconds for which an owner may be about to do so: a busy machine or a slow disk."""
 
 
 class ThreadOwner:
@@ -45,20 +48,29 @@ class ThreadOwner:
                 return
         self.saver.release(self.thread_id, epoch)  # the run was cancelled while it waited
 
-    async def claim_to_answer(self, io: IO, check: Callable[[], Awaitable[object]]) -> None:
-        """Own the thread to answer its question; `check` raises if the run that owns it has an answer already."""
-        for pause in PAUSES:
+    async def claim_to_answer(self, io: IO, check: Callable[[], Awaitable[bool]]) -> None:
+        """Own the thread to answer its question.
+
+        While another run owns it, `check` raises if that one has an answer already; it returns whether nothing was
+        written since the question: then the owner is about to write, or to give the thread back.
+        """
+        waited = 0.0
+        for pause in chain(PAUSES, repeat(PAUSES[-1])):
             try:
                 return await self.claim(io)
             except ThreadBusyError:
-                await check()
-                await io.sleep(pause)
-        return await self.claim(io)
+                is_open = await check()
+                if waited >= (PATIENCE if is_open else sum(PAUSES)):
+                    raise
+            await io.sleep(pause)
+            waited += pause
+        return None
 
     async def check(self, io: IO) -> None:
         """Raise `ThreadConflictError` if the run must not have its next effect: it has lost its thread."""
-        if self._epoch is not None:
-            await self._call(io, self.saver.check_owner, self.thread_id, self._epoch)
+        epoch = self._epoch
+        if epoch is not None and not self.saver.is_surely_owner(self.thread_id, epoch):
+            await self._call(io, self.saver.check_owner, self.thread_id, epoch)
 
     def append(self, namespace: str, entries: list[Entry], after: str | None) -> None:
         """Write entries under the claim."""

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
 from foldline.exceptions import EmptyInputError
-from foldline.workflows.decisions import Decision, decisions_of, is_review
+from foldline.workflows.decisions import Decision, check_reviews
 from foldline.workflows.interrupts import Command, answers_for
 from foldline.workflows.run_context import RunContext
 
@@ -49,14 +49,15 @@ class ThreadStart(ABC, Generic[ContextT]):
         """Own the thread; an answer that comes while another run uses the first one is refused as such."""
         context = self.context
         assert context.log is not None
-        owner, command = context.log.owner, value
+        log, owner, command = context.log, context.log.owner, value
         if not isinstance(command, Command) or command.resume is None:
             await owner.claim(context.io)
             return
 
-        async def check() -> None:
+        async def check() -> bool:
             await self.load(at, command)
             self._answers(command)
+            return log.ends_with_question
 
         await owner.claim_to_answer(context.io, check)
 
@@ -64,13 +65,11 @@ class ThreadStart(ABC, Generic[ContextT]):
         """Return the answers of a command; raise if there is no question for one of them."""
         thread = self.context.thread
         answers = answers_for(command.resume, thread.questions, thread.answered)
-        for question in thread.questions:
-            if question.id in answers and is_review(question.value):
-                self.check_decisions(decisions_of(question.value, answers[question.id]))
+        check_reviews(thread.questions, answers, self.check_decision)
         return answers
 
-    def check_decisions(self, decisions: list[Decision]) -> None:
-        """Raise `UsageError` if a decision about a tool call cannot be followed."""
+    def check_decision(self, name: str, decision: Decision) -> None:
+        """Raise `UsageError` if a decision about a call of the tool `name` cannot be followed."""
 
     # -- what agents and graphs implement
 

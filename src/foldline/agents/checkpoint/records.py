@@ -5,7 +5,7 @@
     node       a step is done: its update of the state, and the next step
     update     the state was changed from outside; the current step stays current
     tool       one tool call of the current step is done: its messages, so that it never runs twice
-    start      a tool call that must not run twice begins
+    call       a tool call begins whose repetition must be decided: its place, tool and arguments (once named `start`)
     interrupt  the run stopped for these questions
     resume     the answers to them
     claim      a process continues the run (after a crash)
@@ -35,7 +35,7 @@ from foldline.workflows.thread_state import ThreadState
 __all__ = ["Codec", "Record", "Thread"]
 
 KINDS = frozenset(
-    {"input", "fork", "node", "update", "start", "tool", "interrupt", "resume", "claim"}
+    {"input", "fork", "node", "update", "call", "start", "tool", "interrupt", "resume", "claim"}
 )
 BASES = frozenset({"input", "fork", "node"})
 """The kinds after which a new step begins."""
@@ -55,6 +55,9 @@ class Record:
     next: str | None = None
     values: Values = field(default_factory=dict)
     call_id: str | None = None
+    """The place of a tool call in its step."""
+    tool: str | None = None
+    args: dict[str, Any] = field(default_factory=dict)
     interrupts: list[Interrupt] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=dict)
     lineage: Sequence[Sequence[Any]] | None = None
@@ -71,7 +74,7 @@ class Thread(ThreadState):
     finished: dict[str, Values] = field(default_factory=dict)
     """Results of the finished tool calls of the current step, by call id."""
     started: set[str] = field(default_factory=set)
-    """Calls of the current step that must not run twice and have begun."""
+    """Calls of the current step that have begun, and may have taken effect."""
 
     @property
     def is_unfinished(self) -> bool:
@@ -88,7 +91,7 @@ class Thread(ThreadState):
         self.move_to(record)
         if record.kind == "tool":
             self.finished[record.call_id or ""] = record.values
-        elif record.kind == "start":
+        elif record.kind in ("call", "start"):
             self.started.add(record.call_id or "")
         elif record.kind == "interrupt":
             self.interrupts = record.interrupts
@@ -128,7 +131,9 @@ class Codec:
         """Return a record as JSON; empty fields are left out."""
         body: dict[str, Any] = {
             "v": VERSION, "kind": record.kind, "step": record.step, "at": record.at,
-            "node": record.node, "next": record.next, "call_id": record.call_id,
+            "node": record.node, "next": record.next,
+            "place" if record.kind == "call" else "call_id": record.call_id,
+            "tool": record.tool, "args": _to_json(record.args, "the arguments of a call"),
             "interrupts": [[item.id, _to_json(item.value, "an interrupt")] for item in record.interrupts],
             "answers": {key: _to_json(item, "an answer") for key, item in record.answers.items()},
             "values": self.encode(record.values),
@@ -148,7 +153,9 @@ class Codec:
                 at=str(body["at"]),
                 node=body.get("node"),
                 next=body.get("next"),
-                call_id=body.get("call_id"),
+                call_id=body.get("place" if body["kind"] == "call" else "call_id"),
+                tool=body.get("tool"),
+                args=dict(body.get("args", {})),
                 interrupts=[Interrupt(value, id) for id, value in body.get("interrupts", ())],
                 answers=dict(body.get("answers", {})),
                 values=self.decode(body.get("values", {})),
