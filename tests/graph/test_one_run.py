@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from typing import ClassVar
 
 import pytest
 
@@ -50,7 +51,7 @@ class Face:
 
 
 class GraphFace(Face):
-    input = {"log": []}
+    input: ClassVar = {"log": []}
 
     def ask(self, *questions):
         def asking(question):
@@ -62,7 +63,7 @@ class GraphFace(Face):
 
 
 class AgentFace(Face):
-    input = {"messages": "go"}
+    input: ClassVar = {"messages": "go"}
 
     def ask(self, *questions):
         @tool("ask")
@@ -270,6 +271,24 @@ def test_G15_a_node_that_runs_again_has_the_same_idempotency_key(call, saver, th
     assert keys[0] == keys[1]
     assert len(set(keys)) == 4
     assert all(keys)
+
+
+def test_G15_a_step_in_a_node_has_a_key_of_its_own(call, saver, thread):
+    keys = []
+
+    @step
+    def pay() -> None:
+        keys.append(idempotency_key())
+
+    def node(state):
+        pay()
+        pay()
+
+    graph = line(("a", node), ("b", node), saver=saver)
+    call.invoke(graph, {"log": []}, thread)
+    call.invoke(graph, {"log": []}, thread)
+
+    assert len(set(keys)) == 8
 
 
 def test_G15_a_tool_that_runs_again_has_the_same_idempotency_key(call, saver, thread):

@@ -42,4 +42,4 @@ def _step_scope(parent: Parent, interrupts: InterruptScope) -> Scope | None:
         parent.lineage,
         owner=parent.owner,
     )
-    return Scope(flow, None, source=journal)
+    return Scope(flow, None, key=interrupts.place, source=journal)

@@ -100,10 +100,15 @@ async def _sleep(seconds: float, io: IO) -> None:
 
 
 def idempotency_key() -> str:
-    """Return a key of the current step, the same in every attempt and after a crash, for calls to other services."""
+    """Return a key of the current step, node or tool call, for calls to other services.
+
+    It is the same in every attempt and after a crash; in nodes and tools it needs a checkpointer.
+    """
     scope = current_scope.get()
     if scope is None or not scope.key:
-        raise UsageError("idempotency_key() works inside a step of a flow")
+        raise UsageError(
+            "idempotency_key() works inside a step of a flow, and inside a node or a tool of a run with a checkpointer"
+        )
     return scope.key
 
 

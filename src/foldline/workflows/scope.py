@@ -92,8 +92,12 @@ class Scope:
 
     def key_of(self, place: str) -> str:
         """Return a key that is the same whenever this run reaches this place."""
-        run = "" if self.journal is None else f"{self.journal.thread_id}/{self.journal.run_id}"
-        return f"{run or self.flow.name}/{place}"
+        journal = self.journal
+        has_run = journal is not None and bool(
+            journal.run_id
+        )  # steps of a node or a tool have none
+        run = f"{journal.thread_id}/{journal.run_id}" if journal and has_run else self.flow.name
+        return f"{run}/{place}"
 
     def interrupt_scope(self) -> InterruptScope | None:
         """Return the interrupt scope of this scope; None if interrupts are not possible."""
