@@ -131,8 +131,9 @@ def test_G17_a_node_finds_its_namespace_in_its_config(call, saver, thread):
     namespaces = {}
 
     def look(name):
-        def node(state):
+        def node(state, config):
             namespaces[name] = get_config()["configurable"]["checkpoint_ns"]
+            assert config["configurable"]["checkpoint_ns"] == namespaces[name]
             return EMPTY
 
         return node
