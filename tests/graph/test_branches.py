@@ -172,7 +172,7 @@ def test_G22_an_edit_of_a_nested_graph_is_continued(call, saver, thread):
 
 
 def test_G22_one_travel_after_another_begins_at_the_same_place(call, saver, thread):
-    graph, config, effects = travelled(call, saver, thread)
+    graph, config, _effects = travelled(call, saver, thread)
     call.invoke(graph, None, config)
     call.invoke(graph, answer("2"), thread)
     edited = call.run(graph, "update_state", config, {"log": ["edited"]})
