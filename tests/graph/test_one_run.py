@@ -10,6 +10,7 @@ import pytest
 
 from foldline.agents import create_agent
 from foldline.exceptions import (
+    EmptyInputError,
     NothingToResumeError,
     ThreadBusyError,
     ThreadConflictError,
@@ -141,6 +142,15 @@ def test_G15_answers_are_refused_in_one_order(face):
     refused(face, UnknownInterruptError, {}, "empty_map")
     refused(face, NothingToResumeError, {ids["a"]: 1})
     refused(face, NothingToResumeError, "x")
+
+
+def test_G8_none_on_an_empty_thread_is_an_empty_input(face):
+    face.ask("a")
+
+    with pytest.raises(EmptyInputError, match="pass an input"):
+        face.call.invoke(face.runnable, None, face.thread)
+
+    assert face.entries() == []
 
 
 def test_G15_a_busy_thread_is_the_last_reason(face):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from foldline._io import IO
 from foldline._io.waiting import is_async_callable
 from foldline._run import Run
-from foldline.exceptions import FlowChangedError, UsageError
+from foldline.exceptions import EmptyInputError, FlowChangedError, UsageError
 from foldline.utils.uuid import new_id
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.flow_output import FlowOutput
@@ -155,6 +155,11 @@ class FlowRun:
         if isinstance(value, Command):
             return await self._answer(journal, value, is_unfinished=is_unfinished)
         if value is None:
+            if journal.run is None:
+                raise EmptyInputError(
+                    f"{self.flow.flow_name} was called with None, which continues a thread, and there is none: pass "
+                    "an input"
+                )
             if not is_unfinished:
                 raise UsageError(
                     f"{self.flow.flow_name} was invoked with None, which continues an unfinished run, and thread "
