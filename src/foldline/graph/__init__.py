@@ -163,6 +163,8 @@ __getattr__: Loader = lazy_exports(
         ".store.sqlite": "SqliteStore",
         ".tool_node": "ToolNode tools_condition",
         ".validation_node": "ValidationNode",
-        ".types": "END START CachePolicy Command Interrupt Overwrite RetryPolicy Send StateSnapshot TaskError interrupt",
+        ".types": (
+            "END START CachePolicy Command Interrupt Overwrite RetryPolicy Send StateSnapshot TaskError interrupt"
+        ),
     },
 )
