@@ -16,7 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SPEC = ROOT / "docs" / "spec"
 PAGE = SPEC / "tests.md"
-CODE = re.compile(r"(?<![A-Za-z0-9])(T\d{2,3}|V\d{1,2}|E\d|G\d{1,2}|F[-_]?[A-Z]\d{2})(?![A-Za-z0-9])")
+CODE = re.compile(
+    r"(?<![A-Za-z0-9])(T\d{2,3}|V\d{1,2}|E\d|G\d{1,2}|F[-_]?[A-Z]\d{2})(?![A-Za-z0-9])"
+)
 ROW = re.compile(r"^\| (T\d{2,3}|V\d{1,2}|E\d|G\d{1,2}|F-[A-Z]\d{2}) \|", re.MULTILINE)
 LINTER = re.compile(r"#\s*(noqa|type:|fmt:|ruff:).*")
 SHOWN = 6

@@ -65,6 +65,25 @@ def test_G2_a_fork_and_an_update_have_the_next_number(call, saver, thread):
     assert shape(call.run(graph, "get_state_history", thread))[1][:3] == ("fork", 2, ("b",))
 
 
+def test_G2_metadata_has_that_of_the_run(call, saver, thread):
+    graph = line("a", ("b", ask("b")), saver=saver)
+    metadata = {"user": "ann", "tries": [1, {"deep": None}], "step": 99, "object": object()}
+
+    call.invoke(graph, INPUT, {**thread, "metadata": metadata})
+    first = call.run(graph, "get_state", thread).metadata
+    call.invoke(graph, answer(1), {**thread, "metadata": {"user": "bob"}})
+    second = call.run(graph, "get_state", thread).metadata
+    call.invoke(graph, INPUT, thread)
+    third = call.run(graph, "get_state", thread).metadata
+    of_ann = call.run(graph, "get_state_history", thread, filter={"user": "ann"})
+
+    kept = {"user": "ann", "tries": [1, {"deep": None}]}
+    assert first == {**kept, "source": "loop", "step": 1, "parents": {}}
+    assert second == {"user": "bob", "source": "loop", "step": 2, "parents": {}}
+    assert third == {"source": "loop", "step": 5, "parents": {}}
+    assert [item.metadata["step"] for item in of_ann] == [1, 0, -1]
+
+
 def test_G2_a_nested_checkpoint_names_the_outer_one(call, saver, thread):
     graph = line(("inner", line("x", ("q", ask("q")))), saver=saver)
     call.invoke(graph, INPUT, thread)
