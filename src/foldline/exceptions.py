@@ -34,6 +34,9 @@
   x MissingExtraError           an optional package is not installed; has the command
   x TracerException             a tracer got an event of an unknown run
   x UsageError                  foldline was called incorrectly; says what to write instead
+    + EmptyInputError             None continues a thread, and the thread is empty
+    + NothingToResumeError        an answer, and no question is open
+    + UnknownInterruptError       an answer for no open question (a RuntimeError too); .reason
     + MissingKeyError             a name or reference that does not exist (a KeyError too)
     + UnsupportedError            this object does not support that (a NotImplementedError too)
     + RecursionLimitError         a runnable called runnables deeper than recursion_limit
@@ -58,6 +61,7 @@ __all__ = [
     "BudgetExceeded",
     "ContextOverflowError",
     "DocumentError",
+    "EmptyInputError",
     "EmptyStreamError",
     "FlowChangedError",
     "FlowError",
@@ -84,6 +88,7 @@ __all__ = [
     "ModelRefusalError",
     "ModelStatusError",
     "ModelTimeoutError",
+    "NothingToResumeError",
     "OutputParserException",
     "OutputRejectedError",
     "RateLimitError",
@@ -100,6 +105,7 @@ __all__ = [
     "ThreadConflictError",
     "ToolException",
     "TracerException",
+    "UnknownInterruptError",
     "UnsupportedError",
     "UsageError",
     "status_error_class",

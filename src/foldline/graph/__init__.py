@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from foldline.checkpoint.postgres import AsyncPostgresSaver, PostgresSaver
     from foldline.checkpoint.sqlite import AsyncSqliteSaver, SqliteSaver
     from foldline.exceptions import (
+        EmptyInputError,
         GraphRecursionError,
         InvalidRouteError,
         InvalidUpdateError,
+        NothingToResumeError,
         ThreadBusyError,
         ThreadConflictError,
+        UnknownInterruptError,
     )
     from foldline.graph.builder import StateGraph
     from foldline.graph.cache import BaseCache, InMemoryCache, SqliteCache
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
         RetryPolicy,
         Send,
         StateSnapshot,
+        TaskError,
         interrupt,
     )
     from foldline.graph.validation_node import ValidationNode
@@ -78,6 +82,7 @@ __all__ = [
     "CachePolicy",
     "Command",
     "CompiledStateGraph",
+    "EmptyInputError",
     "EphemeralValue",
     "GetOp",
     "GraphRecursionError",
@@ -94,6 +99,7 @@ __all__ = [
     "Item",
     "MemorySaver",
     "MessagesState",
+    "NothingToResumeError",
     "Overwrite",
     "PostgresSaver",
     "PostgresStore",
@@ -110,10 +116,12 @@ __all__ = [
     "StateGraph",
     "StateSnapshot",
     "TTLConfig",
+    "TaskError",
     "ThreadBusyError",
     "ThreadConflictError",
     "ToolNode",
     "ToolRuntime",
+    "UnknownInterruptError",
     "UntrackedValue",
     "ValidationNode",
     "add_messages",
@@ -138,7 +146,8 @@ __getattr__: Loader = lazy_exports(
         "foldline.checkpoint.postgres": "AsyncPostgresSaver PostgresSaver",
         "foldline.checkpoint.sqlite": "AsyncSqliteSaver SqliteSaver",
         "foldline.exceptions": (
-            "GraphRecursionError InvalidRouteError InvalidUpdateError ThreadBusyError ThreadConflictError"
+            "EmptyInputError GraphRecursionError InvalidRouteError InvalidUpdateError NothingToResumeError "
+            "ThreadBusyError ThreadConflictError UnknownInterruptError"
         ),
         ".builder": "StateGraph",
         ".cache": "BaseCache InMemoryCache SqliteCache",
@@ -154,6 +163,8 @@ __getattr__: Loader = lazy_exports(
         ".store.sqlite": "SqliteStore",
         ".tool_node": "ToolNode tools_condition",
         ".validation_node": "ValidationNode",
-        ".types": "END START CachePolicy Command Interrupt Overwrite RetryPolicy Send StateSnapshot interrupt",
+        ".types": (
+            "END START CachePolicy Command Interrupt Overwrite RetryPolicy Send StateSnapshot TaskError interrupt"
+        ),
     },
 )

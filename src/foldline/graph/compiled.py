@@ -24,6 +24,7 @@ from foldline.graph.records import (
     Task,
     TaskOutcome,
     encode_target,
+    plain_metadata,
     record,
 )
 from foldline.graph.runtime import Runtime
@@ -238,9 +239,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
                 task.name for task in tasks if not is_present or task.id not in thread.finished
             ),
             config=config,
-            metadata={"source": thread.source, "step": thread.step, "parents": thread.parents}
-            if thread.head
-            else None,
+            metadata=thread.metadata if thread.head else None,
             created_at=thread.at,
             parent_config=parent,
             tasks=tuple(tasks),
@@ -309,7 +308,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         for state in states:
             if limit is not None and len(snapshots) >= limit:
                 break
-            metadata = {"source": state.source, "step": state.step, "parents": state.parents}
+            metadata = state.metadata
             if all(metadata.get(key) == value for key, value in (filter or {}).items()):
                 snapshots.append(graph.snapshot(state, log.thread_id, log.namespace))
         return snapshots
@@ -346,6 +345,9 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
             body["lineage"] = lineage
         if thread.parents:
             body["parents"] = thread.parents
+        metadata = plain_metadata(run.call_config.get("metadata"))
+        if metadata:
+            body["metadata"] = metadata
         pending = log.add(body, thread.head)
         await log.flush(run.io, pending)
         outer = run.configurable.get("checkpoint_map") or thread.parents

@@ -15,6 +15,7 @@ from foldline.graph.nodes import call_function
 from foldline.graph.plan import Branch
 from foldline.graph.records import (
     BASES,
+    STARTS,
     GraphThread,
     Target,
     Task,
@@ -22,6 +23,7 @@ from foldline.graph.records import (
     decode_target,
     encode_target,
     one_checkpoint,
+    plain_metadata,
     record,
 )
 from foldline.graph.runtime import Runtime, current_task
@@ -106,8 +108,10 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         self.is_stopped = False
         self._questions: dict[str, list[Interrupt]] = {}
         """The questions of the current step, by task."""
+        self._metadata: Values = {}
         if self.context.log is not None:
             self.context.log.squeeze = one_checkpoint
+            self._metadata = plain_metadata(run.call_config.get("metadata"))
 
     @property
     def is_at_breakpoint(self) -> bool:
@@ -122,6 +126,11 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
     async def append(self, *bodies: dict[str, Any]) -> list[Entry]:
         """Write records; a checkpoint of a nested run names those of the outer runs."""
         outer = self.outer
+        for body in bodies:
+            if body["kind"] in STARTS:
+                self.thread.run_metadata = self._metadata
+                if self._metadata:
+                    body["metadata"] = self._metadata
         if outer is not None and self.is_inner and outer.parents:
             for body in bodies:
                 if body["kind"] in BASES:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from foldline._run import Run
 from foldline.exceptions import UsageError
-from foldline.graph.runtime import Runtime, wanted_arguments
+from foldline.graph.runtime import Runtime, wanted_arguments, with_namespace
 from foldline.graph.schema import ROOT, StateKeys, keys_of
 from foldline.graph.types import CachePolicy, RetryPolicy
 from foldline.runnables.base import Runnable
@@ -110,7 +110,8 @@ async def call_function(
     arguments: dict[str, Any] = {}
     for name in wants:
         if name == "config":
-            arguments[name] = run.config()
+            task_values = (runtime.config or {}).get("configurable", {})
+            arguments[name] = with_namespace(run.config(), task_values.get("checkpoint_ns"))
         elif name == "runtime":
             arguments[name] = runtime
         elif name == "writer":

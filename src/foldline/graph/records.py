@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -38,13 +39,23 @@ from foldline.workflows.journal import VERSION, decode_error, read_body
 from foldline.workflows.thread_state import ThreadState
 from foldline.workflows.values import pack, to_text, unpack
 
-__all__ = ["GraphThread", "Task", "TaskOutcome", "decode_target", "encode_target", "record"]
+__all__ = [
+    "GraphThread",
+    "Task",
+    "TaskOutcome",
+    "decode_target",
+    "encode_target",
+    "plain_metadata",
+    "record",
+]
 
 Values = dict[str, Any]
 Target = str | Send
 FORM = 2
 BASES = frozenset({"input", "plan", "step", "update", "fork", "exit"})
 """The kinds after which a new step begins: the checkpoints."""
+STARTS = frozenset({"input", "update", "fork", "resume", "claim"})
+"""The kinds that begin a run; they have the metadata of its caller."""
 KINDS = BASES | {"task", "fail", "pause", "stop", "resume", "claim"}
 
 
@@ -84,6 +95,10 @@ class GraphThread(ThreadState):
     base_parent: str | None = None
     parents: dict[str, str] = field(default_factory=dict)
     """The checkpoints of the outer runs when the last one was written, by namespace."""
+    run_metadata: dict[str, Any] = field(default_factory=dict)
+    """The metadata of the caller of the last run."""
+    base_metadata: dict[str, Any] = field(default_factory=dict)
+    """The same of the run that wrote the last checkpoint."""
     source: str = "input"
     input: Values | None = None
     """The input of a round that has not begun: the next step is START."""
@@ -104,6 +119,12 @@ class GraphThread(ThreadState):
     def is_unfinished(self) -> bool:
         """Whether there is a next step."""
         return bool(self.next)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata of the last checkpoint."""
+        own = {"source": self.source, "step": self.step, "parents": self.parents}
+        return {**self.base_metadata, **own}
 
     def copy(self) -> GraphThread:
         """Return a copy that takes records of its own; values are shared."""
@@ -133,6 +154,8 @@ class GraphThread(ThreadState):
     def take(self, id: str, body: Mapping[str, Any]) -> None:
         """Add a record that is the last one already."""
         kind = body["kind"]
+        if kind in STARTS:
+            self.run_metadata = body.get("metadata", {})
         if kind == "task":
             self.finished[body["id"]] = self.outcome_of(body, f"record {id}")
         elif kind == "fail":
@@ -272,6 +295,7 @@ class GraphThread(ThreadState):
         """Begin the next step."""
         self.base_parent, self.base, self.seed = self.base, id, id
         self.base_branch, self.base_seq = self.branch, self.seq
+        self.base_metadata = self.run_metadata
         self.next, self.step, self.waiting, self.deferred = targets, step, waiting, deferred
         self.finished, self.failures, self.asked = {}, {}, {}
         self.clear_questions()
@@ -325,6 +349,21 @@ def record(kind: str, **fields: object) -> dict[str, Any]:
     """Make the body of a record; empty fields are left out."""
     body = {key: value for key, value in fields.items() if value not in (None, [], {})}
     return {"v": FORM, "kind": kind, "at": datetime.now(UTC).isoformat(), **body}
+
+
+def plain_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the part of a caller's metadata that can be stored: what is JSON."""
+    return {key: value for key, value in (metadata or {}).items() if _is_json(value)}
+
+
+def _is_json(value: object) -> bool:
+    if isinstance(value, list):
+        return all(map(_is_json, value))
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_json(item) for key, item in value.items())
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or type(value) in (str, int, bool)
 
 
 def encode_target(target: Target, keys: StateKeys) -> object:

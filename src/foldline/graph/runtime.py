@@ -20,6 +20,7 @@ __all__ = [
     "get_store",
     "get_stream_writer",
     "wanted_arguments",
+    "with_namespace",
 ]
 
 
@@ -52,6 +53,15 @@ def get_config() -> RunnableConfig:
     """Return the config of the current run."""
     runtime = current_task.get()
     return ensure_config() if runtime is None else ensure_config(runtime.config)
+
+
+def with_namespace(config: RunnableConfig | None, namespace: str | None) -> RunnableConfig:
+    """Return a config with the namespace of a task."""
+    config = config or {}
+    if namespace is None:
+        return config
+    configurable = {**config.get("configurable", {}), "checkpoint_ns": namespace}
+    return {**config, "configurable": configurable}
 
 
 ARGUMENTS = ("config", "runtime", "writer", "store", "previous")

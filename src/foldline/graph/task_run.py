@@ -15,7 +15,7 @@ from foldline.graph.cache import cache_key
 from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import check_target
 from foldline.graph.records import Target, Task, TaskOutcome
-from foldline.graph.runtime import ExecutionInfo, Runtime, current_task
+from foldline.graph.runtime import ExecutionInfo, Runtime, current_task, with_namespace
 from foldline.graph.types import Send
 from foldline.workflows.interrupts import Command, FlowInterrupt, InterruptScope
 from foldline.workflows.nesting import Parent, enter_step
@@ -67,9 +67,7 @@ class TaskRun:
                 "langgraph_node": self.task.name,
                 "langgraph_step": loop.thread.step + 1,
                 "langgraph_path": self.task.path,
-                "langgraph_checkpoint_ns": "|".join(
-                    (*loop.namespace, f"{self.task.name}:{self.task.id}")
-                ),
+                "langgraph_checkpoint_ns": "|".join((*loop.namespace, self._label)),
                 "thread_id": loop.context.thread_id,
             }
 
@@ -157,14 +155,21 @@ class TaskRun:
             loop.context.thread_id, self.task.id, "|".join(loop.namespace), loop.thread.step + 1
         )
         config = run.call_config if run.manager is None else run.config()
+        namespace = "|".join((*loop.namespace, self._label))
+        config = with_namespace(config, namespace)
         return Runtime(loop.context_value, loop.store, self._write, None, config, info)
 
     def _write(self, chunk: object) -> None:
         self.loop.output.write(chunk, self.task.name)
 
     def _parent(self) -> Parent:
-        context, label = self.loop.context, f"{self.task.name}:{self.task.id}"
-        return context.make_parent(label, label, wants=context.wants - {"messages"})
+        context = self.loop.context
+        return context.make_parent(self._label, self._label, wants=context.wants - {"messages"})
+
+    @property
+    def _label(self) -> str:
+        """The name of the task in namespaces."""
+        return f"{self.task.name}:{self.task.id}"
 
     def _interrupt_scope(self) -> InterruptScope:
         return self.loop.context.interrupt_scope(f"{'|'.join(self.loop.namespace)}/{self.task.id}")

@@ -8,10 +8,13 @@ from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.exceptions import (
+        EmptyInputError,
         FlowChangedError,
         FlowError,
         FlowInterruptedError,
+        NothingToResumeError,
         StepTimeoutError,
+        UnknownInterruptError,
     )
     from foldline.workflows.dbos import DbosDurability
     from foldline.workflows.durability import Durability
@@ -35,6 +38,7 @@ __all__ = [
     "Command",
     "DbosDurability",
     "Durability",
+    "EmptyInputError",
     "FlowChangedError",
     "FlowError",
     "FlowInterruptedError",
@@ -42,11 +46,13 @@ __all__ = [
     "FlowThread",
     "Interrupt",
     "JournalRecord",
+    "NothingToResumeError",
     "RetryPolicy",
     "Step",
     "StepCall",
     "StepTimeoutError",
     "TemporalDurability",
+    "UnknownInterruptError",
     "Workflow",
     "agather",
     "asleep",
@@ -66,7 +72,10 @@ __all__ = [
 __getattr__: Loader = lazy_exports(
     __name__,
     {
-        "foldline.exceptions": "FlowChangedError FlowError FlowInterruptedError StepTimeoutError",
+        "foldline.exceptions": (
+            "EmptyInputError FlowChangedError FlowError FlowInterruptedError NothingToResumeError StepTimeoutError "
+            "UnknownInterruptError"
+        ),
         ".dbos": "DbosDurability",
         ".durability": "Durability",
         ".flow": "FlowState FlowThread JournalRecord Workflow workflow",
