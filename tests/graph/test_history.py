@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from foldline.exceptions import EmptyInputError, UsageError
-from foldline.graph import END, START, Command
+from foldline.exceptions import EmptyInputError, InvalidUpdateError, UsageError
+from foldline.graph import END, START, Command, StateUpdate
 from tests.graph.lines import answer, ask, at, fan, line, note, shape
 
 INPUT = {"log": ["in"]}
@@ -330,3 +330,46 @@ def test_G9_no_values_and_no_node_clear_what_the_step_left_over(call, saver, thr
     assert call.invoke(graph, None, thread)["log"] == ["in", "a"]
     assert call.invoke(graph, Command(resume=1), thread)["log"] == ["in", "a", "b1"]
     assert effects == ["a", "a"]
+
+
+def test_G10_updates_of_several_steps_are_one_checkpoint_each(call, saver, thread):
+    graph = line("a", "b", saver=saver)
+    steps = [
+        [StateUpdate({"log": ["q"]}, "__input__")],
+        [StateUpdate({"log": ["q"]}, START)],
+        [StateUpdate({"log": ["x"]}, "a")],
+    ]
+
+    config = call.run(graph, "bulk_update_state", thread, steps)
+
+    assert shape(call.run(graph, "get_state_history", thread)) == [
+        ("update", 1, ("b",), ["q", "x"]),
+        ("update", 0, ("a",), ["q"]),
+        ("input", -1, (START,), []),
+    ]
+    assert call.run(graph, "get_state", thread).config == config
+    assert call.invoke(graph, None, thread) == {"log": ["q", "x", "b"]}
+
+
+def test_G10_updates_of_several_nodes_in_one_step_are_joined(call, saver, thread):
+    graph = fan("a", "b", saver=saver)
+    updates = [StateUpdate({"log": ["x"]}, "a"), StateUpdate({"log": ["y"]}, "b")]
+
+    call.run(graph, "bulk_update_state", thread, [[StateUpdate(INPUT, START)], updates])
+
+    state = call.run(graph, "get_state", thread)
+    assert (state.next, state.values) == ((), {"log": ["in", "x", "y"]})
+
+
+def test_G10_a_step_that_is_wrong_leaves_nothing_of_the_others(call, saver, thread):
+    graph = line("a", "b", saver=saver)
+    steps = [[StateUpdate(INPUT, START)], [StateUpdate(INPUT, "nowhere")]]
+
+    with pytest.raises(InvalidUpdateError, match="there is no such node"):
+        call.run(graph, "bulk_update_state", thread, steps)
+    with pytest.raises(InvalidUpdateError, match="stand alone"):
+        call.run(graph, "bulk_update_state", thread, [[*steps[0], StateUpdate(INPUT, END)]])
+    with pytest.raises(InvalidUpdateError, match="at least one superstep"):
+        call.run(graph, "bulk_update_state", thread, [])
+
+    assert list(call.run(graph, "get_state_history", thread)) == []

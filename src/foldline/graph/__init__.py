@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         RetryPolicy,
         Send,
         StateSnapshot,
+        StateUpdate,
         TaskError,
         interrupt,
     )
@@ -115,6 +116,7 @@ __all__ = [
     "SqliteStore",
     "StateGraph",
     "StateSnapshot",
+    "StateUpdate",
     "TTLConfig",
     "TaskError",
     "ThreadBusyError",
@@ -164,7 +166,8 @@ __getattr__: Loader = lazy_exports(
         ".tool_node": "ToolNode tools_condition",
         ".validation_node": "ValidationNode",
         ".types": (
-            "END START CachePolicy Command Interrupt Overwrite RetryPolicy Send StateSnapshot TaskError interrupt"
+            "END START CachePolicy Command Interrupt Overwrite RetryPolicy Send StateSnapshot StateUpdate TaskError"
+            " interrupt"
         ),
     },
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, create_model
@@ -12,7 +12,7 @@ from foldline._config import RunnableConfig
 from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver
-from foldline.exceptions import InvalidUpdateError, UsageError
+from foldline.exceptions import UsageError
 from foldline.graph.cache import BaseCache
 from foldline.graph.drawing import draw_plan
 from foldline.graph.loop import GraphLoop
@@ -20,18 +20,13 @@ from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import GraphPlan
 from foldline.graph.records import (
     GraphThread,
-    Target,
     Task,
-    TaskOutcome,
-    encode_target,
-    plain_metadata,
-    record,
 )
-from foldline.graph.runtime import Runtime
 from foldline.graph.schema import ROOT
 from foldline.graph.store.base import BaseStore
 from foldline.graph.threads import all_states, load_thread
-from foldline.graph.types import END, START, GraphTask, StateSnapshot, TaskError
+from foldline.graph.types import START, GraphTask, StateSnapshot, StateUpdate, TaskError
+from foldline.graph.updates import ThreadUpdate
 from foldline.runnables.graph import Graph
 from foldline.workflows.log import Log, chain_of, thread_of
 from foldline.workflows.loop_runnable import LoopRunnable
@@ -43,8 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["CompiledStateGraph"]
 
 Values = dict[str, Any]
-COPY = "__copy__"
-INPUT = "__input__"
 
 
 class CompiledStateGraph(LoopRunnable[Any, Any]):
@@ -143,7 +136,8 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         task_id: str | None = None,
     ) -> RunnableConfig:
         """Change a thread as if a node had; return the config of the new checkpoint."""
-        return drive(self._update(Run.blocking(config), values, as_node))
+        update = StateUpdate(values, as_node, task_id)
+        return drive(self._update(Run.blocking(config), [[update]]))
 
     async def aupdate_state(
         self,
@@ -153,7 +147,20 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         task_id: str | None = None,
     ) -> RunnableConfig:
         """Change a thread as if a node had; return the config of the new checkpoint."""
-        return await self._update(Run.asynchronous(config), values, as_node)
+        update = StateUpdate(values, as_node, task_id)
+        return await self._update(Run.asynchronous(config), [[update]])
+
+    def bulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Change a thread by several steps, all or none; return the config of the last checkpoint."""
+        return drive(self._update(Run.blocking(config), supersteps))
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Change a thread by several steps, all or none; return the config of the last checkpoint."""
+        return await self._update(Run.asynchronous(config), supersteps)
 
     def _log(self, run: Run) -> tuple[CompiledStateGraph, Log]:
         """Return the graph of a config (this one, or a nested one), and its log."""
@@ -163,10 +170,14 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         namespace = run.configurable.get("checkpoint_ns") or ""
         graph = self
         for part in namespace.split("|") if namespace else ():
+            if (
+                part.isdecimal()
+            ):  # a further graph that the same task calls: of the kind found first
+                continue
             inner = graph.plan.nodes.get(part.partition(":")[0])
-            if inner is None or not isinstance(inner.action, CompiledStateGraph):
+            if inner is None or not inner.subgraphs:
                 raise UsageError(f"checkpoint_ns={namespace!r}: there is no graph at {part!r}")
-            graph = inner.action
+            graph = inner.subgraphs[0]
         return graph, Log(saver, thread_of(run.configurable, self.get_name()), namespace)
 
     async def _state(self, run: Run, *, subgraphs: bool) -> StateSnapshot:
@@ -253,11 +264,11 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
     ) -> RunnableConfig | None:
         """Return the config of the nested graph that a task runs; None if it runs none."""
         spec = self.plan.nodes.get(task.name)
-        if spec is None or not isinstance(spec.action, CompiledStateGraph):
+        if spec is None or not spec.subgraphs:
             return None
         label = f"{task.name}:{task.id}"
         inner_namespace = f"{namespace}|{label}" if namespace else label
-        if spec.action.checkpointer is True:
+        if spec.subgraphs[0].checkpointer is True:
             inner_namespace = "|".join(
                 part.partition(":")[0] for part in inner_namespace.split("|")
             )
@@ -314,106 +325,13 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         return snapshots
 
     async def _update(
-        self,
-        run: Run,
-        values: Any,  # noqa: ANN401  as in update_state
-        as_node: str | None,
+        self, run: Run, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         graph, log = self._log(run)
         async with log.owner.owned(run.io):
-            return await graph._write_update(run, log, values, as_node)
-
-    async def _write_update(
-        self,
-        run: Run,
-        log: Log,
-        values: Any,  # noqa: ANN401  as in update_state
-        as_node: str | None,
-    ) -> RunnableConfig:
-        thread = await load_thread(self, log, run.io, run.configurable.get("checkpoint_id"))
-        is_last = thread.head == log.last
-        if not is_last:
-            thread.begin_branch(with_step=False)
-        body = await self._change(run, thread, values, as_node)
-        is_same = body.get("next") == [
-            encode_target(target, self.plan.keys) for target in thread.next
-        ]
-        if is_last and log.namespace and is_same:
-            body["keeps"] = True  # the outer run has the question of a nested one, and its answer
-        lineage = thread.take_fork()
-        if lineage is not None:
-            body["lineage"] = lineage
-        if thread.parents:
-            body["parents"] = thread.parents
-        metadata = plain_metadata(run.call_config.get("metadata"))
-        if metadata:
-            body["metadata"] = metadata
-        pending = log.add(body, thread.head)
-        await log.flush(run.io, pending)
+            checkpoint, thread = await ThreadUpdate(graph, run, log).write(supersteps)
         outer = run.configurable.get("checkpoint_map") or thread.parents
-        return _config(log.thread_id, log.namespace, pending.entry.id, outer)
-
-    async def _change(
-        self,
-        run: Run,
-        thread: GraphThread,
-        values: Any,  # noqa: ANN401  as in update_state
-        as_node: str | None,
-    ) -> dict[str, Any]:
-        """Return the record of a change from outside; no question is open after it."""
-        keys = self.plan.keys
-        if as_node == COPY:
-            return record("fork", sibling=True)
-        update = keys.check(keys.as_update(values), "update_state")
-        encoded = keys.encode(update, "update_state")
-        if as_node == INPUT:
-            return {**record("input", values=encoded), "step": thread.step + 1}
-        node = as_node or self._default_node(thread)
-        body = record("update", tasks=[{"name": node or "update_state", "update": encoded}])
-        targets, waiting, deferred = thread.next, thread.waiting, thread.deferred
-        if node == END:
-            targets, waiting, deferred = [], {}, []
-        elif node is not None:
-            targets, waiting, deferred = await self._targets_after(run, thread, node, update)
-        return {
-            **body,
-            "step": thread.step + 1,
-            "next": [encode_target(target, keys) for target in targets],
-            "waiting": waiting,
-            "deferred": deferred,
-            "paused": thread.is_paused,
-        }
-
-    async def _targets_after(
-        self, run: Run, thread: GraphThread, node: str, update: Values
-    ) -> tuple[list[Target], dict[str, list[str]], list[str]]:
-        """Return what comes next as if a node had made this update."""
-        plan = self.plan
-        if node != START and node not in plan.nodes:
-            raise InvalidUpdateError(f"update_state(as_node={node!r}): there is no such node")
-        goto: list[Target] = []
-        if node in plan.branches:
-            loop = GraphLoop(self, run.patched(kwargs={}), wants=frozenset(), outer=None)
-            values = plan.keys.join(thread.values, [(node, update)])
-            goto = await loop.ask_branches(
-                plan.branches[node], node, values, run, Runtime(store=self.store)
-            )
-        return plan.next_targets([TaskOutcome(node, update, goto)], thread.waiting, thread.deferred)
-
-    def _default_node(self, thread: GraphThread) -> str | None:
-        """Return the node that an update without a name counts as: the last node that ran, if it was the only one."""
-        if thread.base is None:
-            return START
-        if thread.source == "input" and not thread.last_nodes:
-            return None
-        nodes = [name for name in thread.last_nodes if name in self.plan.nodes]
-        if len(set(nodes)) == 1:
-            return nodes[0]
-        if not nodes:
-            return None
-        raise InvalidUpdateError(
-            f"the last step ran {', '.join(sorted(set(nodes)))}: choose one of them, update_state(…, as_node=…)"
-        )
+        return _config(log.thread_id, log.namespace, checkpoint, outer)
 
     # -- inspection
 
@@ -432,12 +350,13 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
     ) -> Iterator[tuple[str, CompiledStateGraph]]:
         """Return the graphs that are nodes of this one, by their names."""
         for name, spec in self.plan.nodes.items():
-            if not isinstance(spec.action, CompiledStateGraph):
+            if not spec.subgraphs:
                 continue
+            nested = spec.subgraphs[0]
             if namespace is None or namespace == name:
-                yield name, spec.action
+                yield name, nested
             if recurse:
-                for inner, graph in spec.action.get_subgraphs(recurse=True):
+                for inner, graph in nested.get_subgraphs(recurse=True):
                     yield f"{name}|{inner}", graph
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:

@@ -5,8 +5,17 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from functools import cached_property, partial
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 import typing_extensions
 from pydantic import BaseModel
@@ -15,10 +24,14 @@ from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.graph.runtime import Runtime, wanted_arguments, with_namespace
 from foldline.graph.schema import ROOT, StateKeys, keys_of
+from foldline.graph.subgraphs import subgraphs_of
 from foldline.graph.types import CachePolicy, RetryPolicy
 from foldline.runnables.base import Runnable
 from foldline.workflows.interrupts import Command
 from foldline.workflows.retry import policies_of
+
+if TYPE_CHECKING:
+    from foldline.graph.compiled import CompiledStateGraph
 
 __all__ = ["InputShape", "NodeSpec", "call_function", "literal_values", "name_of"]
 
@@ -88,6 +101,16 @@ class NodeSpec:
     def is_graph(self) -> bool:
         """Whether the node is a graph."""
         return hasattr(self.action, "graph_nodes")
+
+    @cached_property
+    def subgraphs(self) -> list[CompiledStateGraph]:
+        """The graphs that the node runs: itself, or those that its code names."""
+        return subgraphs_of(self.action)
+
+    @property
+    def bound(self) -> object:
+        """The function or runnable of the node."""
+        return self.action
 
     async def call(self, value: object, run: Run, runtime: Runtime[Any]) -> object:
         """Run the node."""

@@ -224,6 +224,8 @@ class GraphThread(ThreadState):
         is_plan = kind == "plan" or (kind == "input" and "next" in body)
         if kind == "input":
             self.input = self.keys.decode(body.get("values", {}), where)
+        elif kind == "update":
+            self.input = None
         if is_plan:
             self.merge_input()
         before = self._current_step()

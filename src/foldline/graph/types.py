@@ -23,6 +23,7 @@ __all__ = [
     "RetryPolicy",
     "Send",
     "StateSnapshot",
+    "StateUpdate",
     "TaskError",
     "default_retry_on",
     "interrupt",
@@ -56,6 +57,15 @@ class CachePolicy:
     """Makes the key from the node's input; by default the input as JSON."""
     ttl: int | None = None
     """Seconds until a result expires."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateUpdate:
+    """A change of `bulk_update_state`: the values, and the node that they count as."""
+
+    values: Any
+    as_node: str | None = None
+    task_id: str | None = None
 
 
 class TaskError(str):
