@@ -11,6 +11,7 @@ from foldline._io import IO
 from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.context import AgentContext
 from foldline.agents.setup import END, Setup
+from foldline.agents.state import GrowingMessages, as_plain
 from foldline.agents.tool_calls import error_message, unanswered, with_results
 from foldline.exceptions import SchemaError, UsageError
 from foldline.messages import BaseMessage
@@ -136,9 +137,10 @@ def _check_arguments(tool: BaseTool, action: Mapping[str, Any]) -> None:
 
 async def load_thread(setup: Setup, log: Log, io: IO, at: str | None = None) -> Thread:
     """Load the state of a thread, at its end or at an earlier record."""
-    thread = Thread()
+    thread = Thread(values={"messages": GrowingMessages()})
     for entry in await log.chain(io, at):
         thread.take_next(setup.codec.record(entry), setup.schema)
+    thread.values = as_plain(thread.values) if thread.head is not None else {}
     if thread.next == END:
         thread.next = None
     if thread.next is not None and thread.next not in setup.nodes:

@@ -84,10 +84,47 @@ def as_messages(value: Any) -> list[BaseMessage]:  # noqa: ANN401  messages in e
     return [message if message.id else _with_id(message) for message in value]
 
 
+class GrowingMessages(list[BaseMessage]):
+    """Messages to which updates are added in place, while a log is folded and nobody else has the list.
+
+    Merging into a new list for each record of a log would take the square of its length.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._indexes: dict[str | None, int] = {}
+
+    def add(self, new_messages: Iterable[BaseMessage]) -> None:
+        """Add messages that have ids."""
+        new_messages = list(new_messages)
+        if any(isinstance(message, RemoveMessage) for message in new_messages):
+            self[:] = merge_messages(list(self), new_messages)
+            self._indexes = {message.id: index for index, message in enumerate(self)}
+            return
+        for message in new_messages:
+            index = self._indexes.get(message.id)
+            if index is not None:
+                self[index] = message
+            else:
+                self._indexes[message.id] = len(self)
+                self.append(message)
+
+
+def as_plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Return a folded state with ordinary lists."""
+    return {
+        key: list(value) if type(value) is GrowingMessages else value
+        for key, value in values.items()
+    }
+
+
 def merge_messages(
     messages: list[BaseMessage], new_messages: Iterable[BaseMessage]
 ) -> list[BaseMessage]:
     """Merge messages that have ids."""
+    if type(messages) is GrowingMessages:
+        messages.add(new_messages)
+        return messages
     indexes: dict[str | None, int] | None = None
     removed: set[str | None] = set()
     merged = list(messages)
@@ -191,7 +228,8 @@ class StateSchema:
         new = dict(values)
         for key, value in update.items():
             if key == "messages":
-                new[key] = merge_messages(values.get(key) or [], value)
+                earlier = values.get(key)
+                new[key] = merge_messages([] if earlier is None else earlier, value)
             elif (reducer := self.reducers.get(key)) is not None:
                 new[key] = reducer(values[key], value) if key in values else value
             else:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NotRequired, Required, get_args, get_origin, 
 import typing_extensions
 from pydantic import BaseModel, ValidationError
 
-from foldline.agents.state import add_messages, as_messages, merge_messages
+from foldline.agents.state import GrowingMessages, add_messages, as_messages, merge_messages
 from foldline.exceptions import InvalidUpdateError, UsageError
 from foldline.graph.types import Overwrite
 from foldline.utils.short_repr import short_repr
@@ -175,6 +175,14 @@ class StateKeys:
                 continue
         return values
 
+    def growing(self) -> Values:
+        """Return the same for the fold of a log: its message lists grow in place until `as_plain`."""
+        values = self.empty()
+        for key, reducer in self.reducers.items():
+            if reducer is add_messages:
+                values[key] = GrowingMessages()
+        return values
+
     def check(self, update: Mapping[str, Any], where: str) -> Values:
         """Return a validated update; raise `InvalidUpdateError` for an unknown key or a value of another type."""
         checked: Values = {}
@@ -243,7 +251,8 @@ class StateKeys:
             self._check_single_writer(key, writer, writers)
             new[key] = value
         elif reducer is add_messages:
-            new[key] = merge_messages(new.get(key) or [], value)
+            earlier = new.get(key)
+            new[key] = merge_messages([] if earlier is None else earlier, value)
         else:
             try:
                 new[key] = reducer(new[key], value) if key in new else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from foldline._io import IO
+from foldline.agents.state import as_plain
 from foldline.checkpoint.base import Entry
 from foldline.exceptions import SchemaError
 from foldline.graph.records import BASES, FORM, KINDS, GraphThread
@@ -29,7 +30,7 @@ async def load_thread(
 ) -> GraphThread:
     """Load the state of a thread, or its state at `at`; `with_pending` includes the results of the step after it."""
     keys = graph.plan.keys
-    thread = GraphThread(keys, keys.empty())
+    thread = GraphThread(keys, keys.growing())
     entries = await log.read(io)
     chain = log.chain_of(entries, at)
     if at is not None and with_pending:
@@ -37,6 +38,7 @@ async def load_thread(
     places = {entry.id: place for place, entry in enumerate(entries)}
     for entry in chain:
         thread.take_entry(entry, places[entry.id])
+    thread.values = as_plain(thread.values)
     for target in thread.next:
         name = target if isinstance(target, str) else target.node
         if name not in graph.plan.nodes and name != START:
