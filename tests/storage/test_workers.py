@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -421,3 +423,29 @@ def test_a_kind_that_needs_workers_brings_their_tables(place: str):
     kinds = execute(place, "SELECT kind FROM foldline_schema ORDER BY kind")
     assert kinds == [("checkpoints",), ("workers",)]
     assert execute(place, "SELECT * FROM foldline_writers") == []
+
+
+def test_a_beat_that_begins_before_a_close_does_not_bring_the_row_back(place: str):
+    writers = open_writers(place)
+    writers.claim("t", "a")
+    has_begun, may_go_on = threading.Event(), threading.Event()
+    write = writers._database.write
+
+    def slow_write(work):
+        if work == writers._workers.renew:
+            has_begun.set()
+            may_go_on.wait(10)
+        return write(work)
+
+    writers._database.write = slow_write
+    with ThreadPoolExecutor(2) as pool:
+        beat = pool.submit(writers._renew)
+        has_begun.wait(10)
+        close = pool.submit(writers.close)
+        close_is_early = wait([close], timeout=0.2).done
+        may_go_on.set()
+        beat.result(10)
+        close.result(10)
+
+    assert not close_is_early
+    assert beats(place) == {}

@@ -52,6 +52,8 @@ class Writers:
     def _start(self) -> None:
         self._pid = os.getpid()
         self._lock = mutex()
+        self._beating = mutex()
+        """Held while the row is renewed or removed: a beat that has begun must not write it after the removal."""
         self._claims: dict[str, int] = {}
         """The epochs of the threads that this process owns through this object."""
         self._renewed = float("-inf")
@@ -134,14 +136,14 @@ class Writers:
         TIMER.remove(self._timer_key)
         if self._renewed == float("-inf"):
             return
-        self._renewed = float("-inf")
 
         def work(connection: Connection) -> None:
             for claim in claims:
                 connection.run(RELEASE, claim)
             self._workers.leave(connection)
 
-        with suppress(StoreError):
+        with self._beating, suppress(StoreError):
+            self._renewed = float("-inf")
             self._database.write(work)
 
     # -- in the transaction of a write
@@ -205,7 +207,9 @@ class Writers:
 
     def _renew(self) -> None:
         began = uptime()
-        with suppress(StoreError):  # `check` notices when it lasts
+        with self._beating, suppress(StoreError):  # `check` notices when it lasts
+            if self._renewed == float("-inf"):
+                return  # it was closed meanwhile
             self._database.write(self._workers.renew)
             self._renewed = max(self._renewed, began)
             self._release_again()
