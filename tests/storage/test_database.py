@@ -463,7 +463,8 @@ def test_many_objects_of_one_place_share_its_connections(place: str, is_async: b
         assert databases[0].rows(query)[0][0] <= 8
     elif os.path.isdir("/proc/self/fd"):
         links = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
-        assert links.count(os.path.realpath(place)) <= 8
+        # Of the log: SQLite keeps descriptors of the main file of closed connections while others have it open.
+        assert links.count(f"{os.path.realpath(place)}-wal") <= 8
 
 
 def test_a_file_that_may_not_be_written_says_so(tmp_path: Path):
