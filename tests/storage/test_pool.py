@@ -7,12 +7,13 @@ import signal
 import threading
 import time
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from foldline._io.deadline import call_deadline
-from foldline._storage.pool import ConnectionPool, Slot
+from foldline._storage.pool import ConnectionPool, Slot, shared_pool
 from foldline._storage.sqlite_database import SqliteDatabase
 from foldline.exceptions import StoreError
 from foldline.language_models import Limits, usage_scope
@@ -242,6 +243,52 @@ def test_a_child_does_not_wait_for_connections_that_its_parents_threads_have(ope
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert idle(pool) == opener.opened
+
+
+class SlowKey:
+    """A place whose comparison gives other threads their turn."""
+
+    def __hash__(self) -> int:
+        time.sleep(0.02)
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def test_threads_that_open_one_place_in_the_same_moment_share_a_pool(opener: Opener):
+    key, together = SlowKey(), threading.Barrier(8)
+
+    def share(_: int) -> ConnectionPool[Connection]:
+        together.wait(30)
+        return shared_pool(key, lambda: make(opener))
+
+    with ThreadPoolExecutor(8) as threads:
+        pools = list(threads.map(share, range(8)))
+
+    assert len(set(pools)) == 1
+
+
+def test_a_child_does_not_wait_for_a_thread_of_its_parent_that_makes_a_shared_pool(opener: Opener):
+    entered, end = threading.Event(), threading.Event()
+
+    def make_slowly() -> ConnectionPool[Connection]:
+        entered.set()
+        end.wait(30)
+        return make(opener)
+
+    maker = threading.Thread(target=shared_pool, args=("slow", make_slowly))
+    maker.start()
+    entered.wait(30)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        with shared_pool("quick", lambda: make(opener)).connection():
+            os._exit(0)
+    end.set()
+    maker.join()
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 class Interrupt(BaseException):

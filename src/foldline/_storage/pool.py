@@ -8,6 +8,7 @@ its own, whatever the threads of its parent were doing with the pool in the mome
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Callable, Generator, Hashable
 from contextlib import contextmanager
@@ -173,6 +174,8 @@ def _close_idle(slots: FairItems[Slot[C]], before: float = float("inf")) -> None
 _SHARED: Final[weakref.WeakValueDictionary[Hashable, ConnectionPool[Any]]] = (
     weakref.WeakValueDictionary()
 )
+_SHARED_LOCK: Final = [threading.RLock()]
+"""Re-entrant, as collecting garbage may run anything in this thread; a forked child puts a new one here."""
 
 
 def shared_pool(key: Hashable, make: Callable[[], ConnectionPool[C]]) -> ConnectionPool[C]:
@@ -180,10 +183,13 @@ def shared_pool(key: Hashable, make: Callable[[], ConnectionPool[C]]) -> Connect
 
     A program may make an object per conversation; the bound is for all that open one place in the same way.
     """
-    pool = _SHARED.get(key)
-    if pool is None:
-        pool = _SHARED.setdefault(key, make())  # without a lock, which a fork could leave locked
-    return pool
+    with _SHARED_LOCK[
+        0
+    ]:  # two threads would get a pool each: `setdefault` of weak values looks, then sets
+        pool = _SHARED.get(key)
+        if pool is None:
+            pool = _SHARED[key] = make()
+        return pool
 
 
 _POOLS: Final[weakref.WeakSet[ConnectionPool[Any]]] = weakref.WeakSet()
@@ -192,6 +198,7 @@ _INHERITED: Final[list[FairItems[Any]]] = []
 
 
 def _renew_all() -> None:
+    _SHARED_LOCK[0] = threading.RLock()
     for pool in list(_POOLS):
         pool._renew()
 

@@ -162,7 +162,7 @@ class Loop(RunLoop[AgentContext]):
             values  # before storing: if the store fails, the error still has the transcript
         )
         if not is_unchanged:
-            thread.finished, thread.answered, thread.answers = {}, None, {}
+            thread.finished, thread.answered_at, thread.answers = {}, None, {}
         if context.log is not None and not is_unchanged:
             record = thread.step_done(node, next_node, update)
             await context.keep(record)

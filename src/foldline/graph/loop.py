@@ -204,9 +204,9 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         if errors:
             raise errors[min(errors)]
         if is_stopped:
-            asked = self._questions
+            questions = self._questions
             raise FlowInterrupt(
-                [question for task in self.tasks for question in asked.get(task.id, ())]
+                [question for task in self.tasks for question in questions.get(task.id, ())]
             )
         return [finished[task.id] for task in self.tasks]
 
@@ -307,14 +307,14 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         if not interrupts:
             await self._pause([])
             return
-        questions = [
+        rows = [
             [question.id, pack(question.value, "a question"), task_id]
-            for task_id, asked in self._questions.items()
-            for question in asked
+            for task_id, questions in self._questions.items()
+            for question in questions
         ]
-        await self.append(record("stop", questions=questions))
-        for task_id, asked in self._questions.items():
-            for question in asked:
+        await self.append(record("stop", questions=rows))
+        for task_id, questions in self._questions.items():
+            for question in questions:
                 self.thread.ask(task_id, question)
         for question in interrupts:
             data = {"interrupt_id": question.id, "payload": question.value}

@@ -56,6 +56,17 @@ BASES = frozenset({"input", "plan", "step", "update", "fork", "exit"})
 """The kinds after which a new step begins: the checkpoints."""
 STARTS = frozenset({"input", "update", "fork", "resume", "claim"})
 """The kinds that begin a run; they have the metadata of its caller."""
+STEP_FIELDS = (
+    "seed",
+    "finished",
+    "task_questions",
+    "interrupts",
+    "answered_at",
+    "answers",
+    "chain",
+    "base_branch",
+)
+"""What belongs to the tasks of a step, and stays if an update keeps them."""
 KINDS = BASES | {"task", "fail", "pause", "stop", "resume", "claim"}
 
 
@@ -106,7 +117,7 @@ class GraphThread(ThreadState):
     """Results of the finished tasks of the current step."""
     failures: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Errors of its failed tasks, until the run continues."""
-    asked: dict[str, list[Interrupt]] = field(default_factory=dict)
+    task_questions: dict[str, list[Interrupt]] = field(default_factory=dict)
     """The questions that its tasks have asked, answered or not, by task."""
     waiting: dict[str, list[str]] = field(default_factory=dict)
     """Edges from several nodes: which of these have run."""
@@ -130,7 +141,9 @@ class GraphThread(ThreadState):
         """Return a copy that takes records of its own; values are shared."""
         new = copy.copy(self)
         new.finished, new.failures = dict(self.finished), dict(self.failures)
-        new.asked = {task: list(questions) for task, questions in self.asked.items()}
+        new.task_questions = {
+            task: list(questions) for task, questions in self.task_questions.items()
+        }
         new.answers, new.chain = dict(self.answers), set(self.chain)
         return new
 
@@ -195,13 +208,13 @@ class GraphThread(ThreadState):
 
     def ask(self, task_id: str | None, question: Interrupt) -> None:
         """Note the question of a task; one that it has asked before stays as it is."""
-        questions = self.asked.setdefault(task_id or "", [])
+        questions = self.task_questions.setdefault(task_id or "", [])
         if all(question.id != known.id for known in questions):
             questions.append(question)
 
     def questions_of(self, task_id: str) -> list[Interrupt]:
         """Return the questions that a task of the current step has asked; those of form 1 belong to all tasks."""
-        return [*self.asked.get(task_id, ()), *self.asked.get("", ())]
+        return [*self.task_questions.get(task_id, ()), *self.task_questions.get("", ())]
 
     @property
     def questions(self) -> list[Interrupt]:
@@ -228,7 +241,7 @@ class GraphThread(ThreadState):
             self.input = None
         if is_plan:
             self.merge_input()
-        before = self._current_step()
+        kept = {name: getattr(self, name) for name in STEP_FIELDS} if body.get("keeps") else {}
         if "next" in body:
             targets = [decode_target(target, self.keys) for target in body["next"]]
             step, waiting = int(body["step"]), body.get("waiting", {})
@@ -240,8 +253,8 @@ class GraphThread(ThreadState):
         if kind != "fork":
             self.last_nodes = [outcome.name for outcome in outcomes]
         self.is_paused = bool(body.get("paused"))
-        if body.get("keeps"):  # the next tasks are the same: their questions and results stay
-            self._restore(before)
+        for name, value in kept.items():  # the next tasks are the same: questions and results stay
+            setattr(self, name, value)
         self.parents = body.get("parents", {})
         self.source = "loop" if kind == "step" or is_plan else str(kind)
         if is_plan and kind == "input":
@@ -256,30 +269,6 @@ class GraphThread(ThreadState):
             self.base_parent = parent
         else:
             self.seed = seed
-
-    def _current_step(self) -> tuple[Any, ...]:
-        return (
-            self.seed,
-            self.finished,
-            self.asked,
-            self.interrupts,
-            self.answered,
-            self.answers,
-            self.chain,
-            self.base_branch,
-        )
-
-    def _restore(self, step: tuple[Any, ...]) -> None:
-        (
-            self.seed,
-            self.finished,
-            self.asked,
-            self.interrupts,
-            self.answered,
-            self.answers,
-            self.chain,
-            self.base_branch,
-        ) = step
 
     def merge_input(self) -> None:
         """Merge the input of a round into the state."""
@@ -299,7 +288,7 @@ class GraphThread(ThreadState):
         self.base_branch, self.base_seq = self.branch, self.seq
         self.base_metadata = self.run_metadata
         self.next, self.step, self.waiting, self.deferred = targets, step, waiting, deferred
-        self.finished, self.failures, self.asked = {}, {}, {}
+        self.finished, self.failures, self.task_questions = {}, {}, {}
         self.clear_questions()
         self.chain = set() if id is None else {id}
         self.is_paused = False

@@ -416,6 +416,6 @@ def _answers(
 ) -> dict[str, Any]:
     """Return the answers of a command; raise if there is no question for one, or decisions do not fit it."""
     questions = journal.interrupts if is_unfinished else []
-    answers = answers_for(command.resume, questions, journal.answered)
+    answers = answers_for(command.resume, questions, journal.answered_at)
     check_reviews(questions, answers)
     return answers

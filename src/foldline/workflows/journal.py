@@ -58,7 +58,7 @@ class Journal:
     claimed: set[str] = field(default_factory=set)
     answers: dict[str, Any] = field(default_factory=dict)
     interrupts: list[Interrupt] = field(default_factory=list)
-    answered: str | None = None
+    answered_at: str | None = None
     """When questions of this run were last answered."""
     ending: dict[str, Any] | None = None
     previous: Any = None
@@ -136,7 +136,7 @@ class Journal:
                 self.interrupts = [Interrupt(value, key) for key, value in body["interrupts"]]
             elif kind == "resume":
                 self.answers |= body["answers"]
-                self.interrupts, self.answered = [], body.get("at")
+                self.interrupts, self.answered_at = [], body.get("at")
             elif kind == "end":
                 self._end(body)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -157,7 +157,7 @@ class Journal:
         self._chain.add(id)
         self.steps, self.claimed = {}, set()
         self._under.clear()
-        self.answers, self.interrupts, self.answered, self.ending = {}, [], None, None
+        self.answers, self.interrupts, self.answered_at, self.ending = {}, [], None, None
 
     def _end(self, body: dict[str, Any]) -> None:
         self.ending = body

@@ -64,7 +64,7 @@ class ThreadStart(ABC, Generic[ContextT]):
     def _answers(self, command: Command[Any]) -> dict[str, Any]:
         """Return the answers of a command; raise if there is no question for one of them."""
         thread = self.context.thread
-        answers = answers_for(command.resume, thread.questions, thread.answered)
+        answers = answers_for(command.resume, thread.questions, thread.answered_at)
         check_reviews(thread.questions, answers, self.check_decision)
         return answers
 

@@ -36,7 +36,7 @@ class ThreadState(ABC):
     fork: list[tuple[str, int]] | None = None
     """The lineage of the branch that the next record begins; None if it continues the branch."""
     interrupts: list[Interrupt] = field(default_factory=list)
-    answered: str | None = None
+    answered_at: str | None = None
     """When the questions of the current step were answered."""
     answers: dict[str, Any] = field(default_factory=dict)
     at: str | None = None
@@ -94,9 +94,9 @@ class ThreadState(ABC):
     def take_answers(self, answers: dict[str, Any], at: str | None) -> None:
         """Add answers; other questions stay open."""
         self.answers |= answers
-        self.answered = at
+        self.answered_at = at
         self.interrupts = [question for question in self.interrupts if question.id not in answers]
 
     def clear_questions(self) -> None:
         """Remove the questions and answers at the start of another step."""
-        self.interrupts, self.answered, self.answers = [], None, {}
+        self.interrupts, self.answered_at, self.answers = [], None, {}
