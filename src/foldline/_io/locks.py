@@ -18,6 +18,11 @@ def mutex() -> AbstractContextManager[Any]:
     return threading.Lock()
 
 
+def reentrant_mutex() -> AbstractContextManager[Any]:
+    """Return a `mutex` that its own thread may enter again, as collecting garbage may do anywhere."""
+    return threading.RLock()
+
+
 get_ident = threading.get_ident
 
 

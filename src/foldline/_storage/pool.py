@@ -8,7 +8,6 @@ its own, whatever the threads of its parent were doing with the pool in the mome
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections.abc import Callable, Generator, Hashable
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
 from foldline._io.deadline import seconds_left
-from foldline._io.locks import FairItems
+from foldline._io.locks import FairItems, reentrant_mutex
 from foldline.exceptions import StoreError
 
 __all__ = ["IDLE_SECONDS", "ConnectionPool", "Slot", "shared_pool"]
@@ -174,8 +173,8 @@ def _close_idle(slots: FairItems[Slot[C]], before: float = float("inf")) -> None
 _SHARED: Final[weakref.WeakValueDictionary[Hashable, ConnectionPool[Any]]] = (
     weakref.WeakValueDictionary()
 )
-_SHARED_LOCK: Final = [threading.RLock()]
-"""Re-entrant, as collecting garbage may run anything in this thread; a forked child puts a new one here."""
+_SHARED_LOCK: Final = [reentrant_mutex()]
+"""A forked child puts a new one here."""
 
 
 def shared_pool(key: Hashable, make: Callable[[], ConnectionPool[C]]) -> ConnectionPool[C]:
@@ -198,7 +197,7 @@ _INHERITED: Final[list[FairItems[Any]]] = []
 
 
 def _renew_all() -> None:
-    _SHARED_LOCK[0] = threading.RLock()
+    _SHARED_LOCK[0] = reentrant_mutex()
     for pool in list(_POOLS):
         pool._renew()
 
