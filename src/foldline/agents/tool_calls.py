@@ -26,6 +26,7 @@ from foldline.workflows.interrupts import Command
 
 __all__ = [
     "PROGRAM_ERRORS",
+    "UNKNOWN_EFFECT",
     "answered_update",
     "error_message",
     "is_program_error",
@@ -42,6 +43,10 @@ CUT_REASONS = {
     "refusal": "the answer was a refusal",
 }
 MAX_ERROR_LENGTH = 4000
+UNKNOWN_EFFECT = (
+    "{} was called before, and the process or the run ended while it ran: whether it took effect is not known. "
+    "Find out before you call it again."
+)
 PROGRAM_ERRORS = (
     UsageError,
     BlockingCallError,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,12 +15,12 @@ from foldline.agents.middleware.base import Handler, Wrap
 from foldline.agents.requests import ToolCallRequest
 from foldline.agents.runtime import ToolRuntime, injected_values
 from foldline.agents.setup import TOOLS
-from foldline.agents.tool_calls import error_message
+from foldline.agents.tool_calls import UNKNOWN_EFFECT, error_message
 from foldline.exceptions import BudgetExceeded
 from foldline.language_models._call.policies.usage import time_left
 from foldline.messages.tool import ToolCall
 from foldline.tools.base import BaseTool, describe_validation_error, inject
-from foldline.workflows.durability import durable_step
+from foldline.workflows.durability import ENGINE, claim_step, durable_step
 from foldline.workflows.interrupts import Command, FlowInterrupt
 from foldline.workflows.values import pack, unpack
 
@@ -70,11 +70,16 @@ class ToolRunner:
 
     async def _run_durably(self, call: ToolCall, run: Run) -> object:
         """Run a call as a step of the durability engine, if there is one."""
-        form = ToolForm()
-        name = f"{self.context.setup.name}.{call['name']}"
-        return await durable_step(
-            name, lambda: self._call(call, run), form.encode, form.decode, self.context.io
-        )
+        form, setup, io = ToolForm(), self.context.setup, self.context.io
+        name = f"{setup.name}.{call['name']}"
+
+        def body() -> Awaitable[object]:
+            return self._call(call, run)
+
+        if ENGINE.get() is not None and not setup.runs_again(call["name"]):
+            lost = error_message(call, UNKNOWN_EFFECT.format(call["name"]))
+            body = await claim_step(name, body, lost, io)
+        return await durable_step(name, body, form.encode, form.decode, io)
 
     async def _call(self, call: ToolCall, run: Run) -> object:
         context, setup = self.context, self.context.setup

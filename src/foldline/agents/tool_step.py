@@ -17,6 +17,7 @@ from foldline.agents.context import AgentContext
 from foldline.agents.eager_tools import EagerTools
 from foldline.agents.state import fresh_id
 from foldline.agents.tool_calls import (
+    UNKNOWN_EFFECT,
     answered_update,
     error_message,
     is_program_error,
@@ -37,11 +38,6 @@ __all__ = ["ToolStep"]
 Values = dict[str, Any]
 MAX_INVALID_ANSWERS = 5
 """Consecutive answers with only invalid calls after which an agent ends."""
-
-UNKNOWN_EFFECT = (
-    "{} was called before, and the process or the run ended while it ran: whether it took effect is not known. "
-    "Find out before you call it again."
-)
 
 
 class ToolStep:

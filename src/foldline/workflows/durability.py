@@ -24,6 +24,7 @@ __all__ = [
     "StepBody",
     "check_call_option",
     "check_engine",
+    "claim_step",
     "durable_step",
     "refuse_stream",
 ]
@@ -132,6 +133,32 @@ async def durable_step(
     if "error" in envelope:
         raise failures[0] if failures else decode_error(envelope["error"], name)
     return decode(envelope["value"])
+
+
+async def claim_step(
+    name: str, body: Callable[[], Awaitable[T]], lost: T, io: IO
+) -> Callable[[], Awaitable[T]]:
+    """Store that a body begins; return one that runs it once, or returns `lost` if an earlier process began it.
+
+    The body is for a `durable_step` of its own. It also returns `lost` when an engine that took this process for dead
+    runs the step again in it.
+    """
+    may_run = False
+
+    async def begin() -> None:
+        nonlocal may_run
+        may_run = True
+
+    await durable_step(f"{name}.begin", begin, lambda _: None, lambda _: None, io)
+
+    async def once() -> T:
+        nonlocal may_run
+        if not may_run:
+            return lost
+        may_run = False
+        return await body()
+
+    return once
 
 
 def check_engine(durability: object, checkpointer: object) -> None:
