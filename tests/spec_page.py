@@ -17,9 +17,11 @@ ROOT = Path(__file__).parents[1]
 SPEC = ROOT / "docs" / "spec"
 PAGE = SPEC / "tests.md"
 CODE = re.compile(
-    r"(?<![A-Za-z0-9])(T\d{2,3}|V\d{1,2}|E\d|G\d{1,2}|F[-_]?[A-Z]\d{2})(?![A-Za-z0-9])"
+    r"(?<![A-Za-z0-9])(T\d{2,3}|V\d{1,2}|E\d|G\d{1,2}a?|S[1-9]\d?a?|AH\d{1,2}|F[-_]?[A-Z]\d{2})(?![A-Za-z0-9])"
 )
-ROW = re.compile(r"^\| (T\d{2,3}|V\d{1,2}|E\d|G\d{1,2}|F-[A-Z]\d{2}) \|", re.MULTILINE)
+ROW = re.compile(
+    r"^\| (T\d{2,3}|V\d{1,2}|E\d|G\d{1,2}a?|S[1-9]\d?a?|AH\d{1,2}|F-[A-Z]\d{2}) \|", re.MULTILINE
+)
 LINTER = re.compile(r"#\s*(noqa|type:|fmt:|ruff:).*")
 SHOWN = 6
 """How many tests a row names."""
@@ -37,7 +39,7 @@ def defined() -> list[str]:
     """Return the codes that the pages of the specification define, in their order."""
     return [
         code
-        for page in ("streaming.md", "faults.md", "graphs.md")
+        for page in ("streaming.md", "faults.md", "graphs.md", "agents.md", "protocols.md")
         for code in ROW.findall((SPEC / page).read_text(encoding="utf-8"))
     ]
 

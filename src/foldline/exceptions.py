@@ -36,6 +36,7 @@
   x UsageError                  foldline was called incorrectly; says what to write instead
     + EmptyInputError             None continues a thread, and the thread is empty
     + NothingToResumeError        an answer, and no question is open
+    + InvalidAnswerError          an answer that does not fit its question
     + UnknownInterruptError       an answer for no open question (a RuntimeError too); .reason
     + MissingKeyError             a name or reference that does not exist (a KeyError too)
     + UnsupportedError            this object does not support that (a NotImplementedError too)
@@ -68,6 +69,7 @@ __all__ = [
     "FlowInterruptedError",
     "FoldlineError",
     "GraphRecursionError",
+    "InvalidAnswerError",
     "InvalidRouteError",
     "InvalidUpdateError",
     "LangChainException",
@@ -447,6 +449,10 @@ class UnknownInterruptError(UsageError, RuntimeError):
         super().__init__(message)
         self.reason = reason
         """`"ambiguous"`, `"not_pending"` or `"empty_map"`."""
+
+
+class InvalidAnswerError(UsageError):
+    """An answer does not fit its question, which stays open; nothing was written."""
 
 
 class MissingKeyError(UsageError, KeyError):

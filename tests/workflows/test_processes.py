@@ -31,6 +31,8 @@ saver = SqliteSaver(folder / "flows.db")
 def effect(number):
     with (folder / "effects").open("a") as file:
         file.write(f"{number}\\n")
+    if (folder / "slow").exists():
+        time.sleep(0.05)
     return number
 
 
@@ -87,7 +89,7 @@ def limited():
 if what == "limited":
     limited()
 (folder / f"ready-{sys.argv[4]}").touch()
-while not (folder / "go").exists():
+while not (folder / ("effects" if what == "carry-on" else "go")).exists():
     time.sleep(0.001)
 try:
     if what == "begin":
@@ -147,6 +149,19 @@ def test_of_two_processes_that_answer_one_wins_and_the_other_is_told(tmp_path, k
     (loser,) = [output for output in outputs if output != "done"]
     assert loser == "conflict" or "there is nothing to resume" in loser, outputs
     assert effects(tmp_path) == list(range(20)), outputs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_AH5_a_process_that_continues_a_thread_with_a_live_run_runs_nothing(tmp_path, kind):
+    finish(tmp_path, start(tmp_path, kind, "begin", "a"), names="a")
+    (tmp_path / "slow").touch()
+    first = start(tmp_path, kind, "resume", "b")
+    second = start(tmp_path, kind, "carry-on", "c")
+
+    assert finish(tmp_path, first, second, names="bc") == ["done", "conflict"]
+
+    assert effects(tmp_path) == list(range(20))
 
 
 @pytest.mark.slow

@@ -40,7 +40,8 @@ DELETED_AT_ONCE: Final = 500
 """The most threads of one transaction: PostgreSQL has room for some thousand locks."""
 WORKERS: Final = Kind("workers", 1, "foldline_workers", {})
 SERVE: Final = Kind("serve", 1, "serve_runs", {})
-KINDS: Final = (HISTORY, CHECKPOINTS, WORKERS, SERVE)
+SERVE_ANSWERS: Final = Kind("serve_answers", 1, "serve_answers", {})
+KINDS: Final = (HISTORY, CHECKPOINTS, WORKERS, SERVE, SERVE_ANSWERS)
 """The schemas themselves lie in higher layers: a test compares the versions."""
 
 Delete = Callable[[str, str, Iterable[str]], int]
@@ -71,16 +72,28 @@ def delete_checkpoints(place: str | Path, threads: Iterable[str]) -> int:
 
 def delete_served_runs(place: str | Path, runs: Iterable[str], threads: Iterable[str]) -> int:
     """Delete runs, and all runs of threads, from the run log of `foldline serve`; return how many runs."""
+    ids = set(runs)
 
-    def work(delete: Delete, select: Select) -> int:
-        ids = {*runs, *select("id", "serve_runs", "thread", threads)}
+    def delete_answers(delete: Delete, select: Select) -> int:
+        ids.update(select("id", "serve_runs", "thread", threads))
+        delete("serve_answers", "run", ids)
+        delete("serve_answers", "asked", ids)
+        return delete("serve_chains", "run", ids)
+
+    def delete_runs(delete: Delete, select: Select) -> int:
+        ids.update(select("id", "serve_runs", "thread", threads))
         delete("serve_threads", "id", threads)
         # First the runs: that waits for events that are being written, which are seen then.
         count = delete("serve_runs", "id", ids)
         delete("serve_events", "run", ids)
         return count
 
-    return _delete(place, SERVE, work)
+    _delete(
+        place, SERVE_ANSWERS, delete_answers
+    )  # while the runs can still be found, if this is cut off
+    count = _delete(place, SERVE, delete_runs)
+    _delete(place, SERVE_ANSWERS, delete_answers)  # what was answered meanwhile
+    return count
 
 
 def _delete_rows(

@@ -13,7 +13,7 @@ from foldline.agents.context import AgentContext
 from foldline.agents.setup import END, Setup
 from foldline.agents.state import GrowingMessages, as_plain
 from foldline.agents.tool_calls import error_message, unanswered, with_results
-from foldline.exceptions import SchemaError, UsageError
+from foldline.exceptions import InvalidAnswerError, SchemaError, UsageError
 from foldline.messages import BaseMessage
 from foldline.prompt_values import PromptValue
 from foldline.tools.base import BaseTool, describe_validation_error
@@ -92,13 +92,13 @@ class AgentStart(ThreadStart[AgentContext]):
         await self._begin(*changes, Record("resume", step=step, answers=answers))
 
     def check_decision(self, name: str, decision: Decision) -> None:
-        """Raise `UsageError` if the edited name or arguments of a call do not fit the tools."""
+        """Raise `InvalidAnswerError` if the edited name or arguments of a call do not fit the tools."""
         tools = self.context.setup.tools
         if decision["type"] != "edit" or name not in tools:
             return  # the tools of a nested agent are not known here
         action = decision["edited_action"]
         if action["name"] not in tools:
-            raise UsageError(
+            raise InvalidAnswerError(
                 f"there is no tool {action['name']!r:.80}{suggestion(action['name'], tools)}, and the question stays "
                 f"open: edit the call of {name} to one of {', '.join(tools)}"
             )
@@ -130,7 +130,7 @@ def _check_arguments(tool: BaseTool, action: Mapping[str, Any]) -> None:
         except ValidationError as error:
             problem = describe_validation_error(error)
     if problem:
-        raise UsageError(
+        raise InvalidAnswerError(
             f"the edited arguments of {action['name']} do not fit its schema, and the question stays open: {problem}"
         )
 

@@ -62,6 +62,8 @@ class RunRequest:
     """The thread's id in the app's checkpointer."""
     command: Command[Any] | None = None
     """Answers to questions, instead of an input."""
+    goes_on: bool = False
+    """Whether the run goes on without the answers if they are in the thread already: its server died after that."""
     config: RunnableConfig = field(default_factory=lambda: RunnableConfig())
     keeps_values: bool = False
     """Whether the state after each step is logged."""

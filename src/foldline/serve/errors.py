@@ -15,7 +15,10 @@ from pydantic import ValidationError
 from foldline.exceptions import (
     BudgetExceeded,
     ContextOverflowError,
+    EmptyInputError,
     FlowError,
+    FlowFinishedError,
+    InvalidAnswerError,
     LimitExceededError,
     ModelAuthenticationError,
     ModelConnectionError,
@@ -28,16 +31,18 @@ from foldline.exceptions import (
     ModelRateLimitError,
     ModelRefusalError,
     ModelTimeoutError,
+    NothingToResumeError,
     RateLimitError,
     SchemaError,
     SecurityError,
     StructuredOutputError,
     ThreadBusyError,
     ThreadConflictError,
+    UnknownInterruptError,
     UsageError,
 )
 
-__all__ = ["ErrorKind", "ServeError", "failure_of", "mask_secrets"]
+__all__ = ["REFUSALS", "ErrorKind", "ServeError", "failure_of", "mask_secrets"]
 
 ErrorKind = Literal[
     "invalid_request",
@@ -46,6 +51,7 @@ ErrorKind = Literal[
     "permission",
     "not_found",
     "conflict",
+    "unprocessable",
     "budget",
     "rate_limit",
     "overloaded",
@@ -62,6 +68,7 @@ STATUSES: Final[dict[ErrorKind, int]] = {
     "permission": 403,
     "not_found": 404,
     "conflict": 409,
+    "unprocessable": 422,
     "budget": 402,
     "rate_limit": 429,
     "overloaded": 503,
@@ -76,6 +83,8 @@ PROVIDER_FAULTS: Final[frozenset[ErrorKind]] = frozenset(
 )
 """Kinds of errors of a run that its provider caused; the operator of the server reads about them in its log."""
 LONGEST_MESSAGE: Final = 600
+BUSY_SECONDS: Final = 1.0
+"""When a client may try again on a thread that has a run."""
 SECRETS: Final = re.compile(
     r"(?i)\b(?:sk|pk|rk|fl|gsk|xai|key|api|tok|ghp|hf|AIza|AKIA)[-_][A-Za-z0-9_\-*]{6,}|"
     r"\b(?:AIza|AKIA|eyJ)[A-Za-z0-9_\-.]{10,}|"
@@ -136,17 +145,54 @@ def mask_secrets(text: str) -> str:
     return short if len(short) <= LONGEST_MESSAGE else short[:LONGEST_MESSAGE] + "…"
 
 
-FIXED_MESSAGES: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
+STARTS: Final[tuple[tuple[type[BaseException], ErrorKind, str, str], ...]] = (
+    (
+        NothingToResumeError,
+        "conflict",
+        "already_answered",
+        "there is nothing to answer: the question was answered before, or none is open",
+    ),
+    (
+        UnknownInterruptError,
+        "unprocessable",
+        "unknown_question",
+        "the answer does not say which open question it is for: send {id: answer} with ids of open questions",
+    ),
+    (InvalidAnswerError, "unprocessable", "invalid_answer", ""),
+    (
+        FlowFinishedError,
+        "conflict",
+        "finished",
+        "the run of this thread is finished, and its input was another one: use another thread",
+    ),
+    (
+        EmptyInputError,
+        "unprocessable",
+        "empty_thread",
+        "there is nothing to continue: the thread is empty; send an input",
+    ),
     (
         ThreadBusyError,
         "conflict",
+        "thread_busy",
         "another run of this thread is going on: wait until it ends, and run one at a time per thread",
     ),
     (
         ThreadConflictError,
         "conflict",
+        "thread_conflict",
         "another run has continued this thread meanwhile: run one at a time per thread",
     ),
+)
+"""Why a run of a thread cannot start, or go on: its kind, its code on every wire, and what the client gets.
+
+Without a sentence here the client gets that of the error, which is about the request alone.
+"""
+
+REFUSALS: Final = tuple(row[0] for row in STARTS if row[0] is not ThreadConflictError)
+"""Errors with which an app refuses to start a run; nothing has run."""
+
+FIXED_MESSAGES: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
     (
         ModelAuthenticationError,
         "upstream",
@@ -178,6 +224,10 @@ def failure_of(error: BaseException) -> ServeError:
     """Return the error that the client gets for an exception of a run."""
     if isinstance(error, ServeError):
         return error
+    for start_error, kind, code, message in STARTS:
+        if isinstance(error, start_error):
+            wait = BUSY_SECONDS if start_error is ThreadBusyError else None
+            return ServeError(kind, message or mask_secrets(str(error)), wait, code)
     for kind_of_error, kind, message in FIXED_MESSAGES:
         if isinstance(error, kind_of_error):
             return ServeError(kind, message, _wait_of(error, kind))

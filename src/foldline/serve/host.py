@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -13,14 +13,16 @@ from foldline._config import RunnableConfig
 from foldline._io import ASYNC, shield
 from foldline._io.serving import BackgroundTask, Cancelled, Workers, join_all
 from foldline.callbacks.base import BaseCallbackHandler
+from foldline.exceptions import FoldlineError, NothingToResumeError
 from foldline.language_models._call.policies.usage_scope import Limits, UsageScope, usage_scope
 from foldline.prices import cost_of, find_prices
-from foldline.serve.apps import RunRequest, ServedApp
-from foldline.serve.errors import PROVIDER_FAULTS, ServeError, failure_of, mask_secrets
+from foldline.serve.apps import Emit, RunRequest, ServedApp
+from foldline.serve.errors import PROVIDER_FAULTS, REFUSALS, ServeError, failure_of, mask_secrets
 from foldline.serve.estimate import Estimate
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller
 from foldline.serve.live import Committer, Events, LiveRun
+from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord, RunStatus
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
@@ -51,6 +53,7 @@ class _Work:
     app: ServedApp
     request: RunRequest
     reservation: QuotaReservation | None
+    claims: list[Claim]
 
 
 class RunHost:
@@ -158,8 +161,14 @@ class RunHost:
         thread: str | None = None,
         run_id: str | None = None,
         logged_request: JsonObject | None = None,
+        resumes: RunRecord | None = None,
+        claims: Sequence[Claim] = (),
     ) -> LiveRun:
-        """Start a run; raise `ServeError` where the caller may not."""
+        """Start a run, or one that continues another; return when it is in the log.
+
+        Raise `ServeError` where the caller may not. If others have claimed what it answers, nothing is started, and
+        the run has a `refusal`.
+        """
         if self.is_closing:
             raise ServeError("unavailable", "the server is shutting down: try again", 1.0)
         if caller.key is not None and not caller.key.allows(app.name):
@@ -171,11 +180,35 @@ class RunHost:
             run_id or str(uuid7()), caller.owner, app.name, wire, thread, "running", time.time(),
             self.log.worker, logged_request,
         )  # fmt: skip
+        if resumes is not None:
+            info.resumes, info.first = resumes.id, resumes.root
         run = LiveRun(info, self._committer, self.settings.max_events)
         self.live[info.id] = run
-        self.metrics.count_start(wire)
-        run.task = BackgroundTask(self._run(_Work(run, app, request, reservation)))
+        run.task = BackgroundTask(self._run(_Work(run, app, request, reservation, list(claims))))
+        await run.wait_for_begin()
+        if run.refusal is None and not run.logged_count:
+            raise ServeError.from_json((info.result or {}).get("error") or {})
         return run
+
+    async def _begin(self, work: _Work) -> bool:
+        """Write a run that continues another; return False if others were first, or the log cannot be written."""
+        run = work.run
+        try:
+            run.refusal = await self.call(self.log.begin, run.info, work.claims)
+        except (FoldlineError, OSError) as error:
+            logger.error("the run log cannot be written, its runs end: %s", error)
+            self._drop([run])
+        else:
+            if run.refusal is None:
+                run.is_new = False
+                return True
+            self.live.pop(run.info.id, None)
+            run.lose()
+        if work.reservation is not None:
+            with suppress(Exception):
+                reservation = work.reservation
+                await self.call(lambda: self.quotas.settle(reservation, tokens=0.0, cost=0.0))
+        return False
 
     async def _reserve(
         self, caller: Caller, app: ServedApp, request: RunRequest
@@ -203,13 +236,16 @@ class RunHost:
         needs_scope = limits is not None or app.kind != "model" or request.inner_view is not None
         scope: UsageScope | None = None
         request.config = self._config(run, app, request)
+        if run.info.resumes is not None and not await self._begin(work):
+            return
+        self.metrics.count_start(run.info.wire)
         try:
             run.emit("run", {"event": "started", "run_id": run.info.id, "app": app.name})
             if needs_scope:
                 with usage_scope(limits) as scope:
-                    run.output = await run_app(app, request, run.emit)
+                    run.output = await _run_app(app, request, run.emit)
             else:
-                run.output = await run_app(app, request, run.emit)
+                run.output = await _run_app(app, request, run.emit)
             questions = _questions(run)
             if questions:
                 status, result["interrupts"] = "waiting", questions
@@ -220,6 +256,9 @@ class RunHost:
         except Exception as error:  # noqa: BLE001  any error of the app ends the run, not the server
             failure = failure_of(error)
             status, result["error"] = "error", failure.as_json()
+            # An app refuses before it does anything; what its run has claimed is free again.
+            has_begun = any(event["method"] not in ("run", "lifecycle") for event in run.events)
+            run.is_refused = isinstance(error, REFUSALS) and not has_begun
             self._log_failure(run, error, failure)
         await self._end(work, status, result, scope)
 
@@ -233,8 +272,8 @@ class RunHost:
         run, app = work.run, work.app
         usage, cost = _usage_and_cost(run, scope, app)
         result["usage"], result["cost"] = usage, cost
-        if work.request.thread is None or not app.has_threads:
-            result["output"] = run.output
+        if work.request.thread is None or not app.has_threads or run.info.resumes is not None:
+            result["output"] = run.output  # who repeats an answer gets it too
         run.end(status, result)
         self.metrics.count_end(run.info.wire, status, usage, cost)
         try:
@@ -332,10 +371,14 @@ class RunHost:
 
     # -- reading
 
+    async def read(self, id: str) -> RunRecord | None:
+        """Return a run, of this worker or from the log."""
+        live = self.live.get(id)
+        return live.info if live is not None else await self.call(self.log.run, id)
+
     async def find(self, caller: Caller, id: str) -> RunRecord:
         """Return a run of the caller; raise `ServeError` where there is none or another owner has it."""
-        live = self.live.get(id)
-        info: RunRecord | None = live.info if live else await self.call(self.log.run, id)
+        info = await self.read(id)
         if info is None or info.owner != caller.owner:
             raise ServeError("not_found", f"there is no run {id[:80]!r}")
         return info
@@ -364,6 +407,16 @@ class RunHost:
                 last_yield = time.monotonic()
                 yield []
             await ASYNC.sleep(POLL)
+
+
+async def _run_app(app: ServedApp, request: RunRequest, emit: Emit) -> object:
+    try:
+        return await run_app(app, request, emit)
+    except NothingToResumeError:
+        if not request.goes_on:
+            raise
+        request.command = None
+        return await run_app(app, request, emit)
 
 
 def _questions(run: LiveRun) -> list[JsonObject]:

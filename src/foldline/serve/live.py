@@ -16,6 +16,7 @@ from foldline._io.serving import BackgroundTask, Notice, Workers
 from foldline.exceptions import FoldlineError
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
+from foldline.serve.log.answers import Refusal
 from foldline.serve.log.records import EventsToKeep, RunRecord, RunStatus, make_event
 from foldline.serve.log.run_log import RunLog
 
@@ -46,6 +47,10 @@ class LiveRun:
         self.followers = 0
         self.forgets = False
         """Whether the run is deleted when it has ended."""
+        self.refusal: Refusal | None = None
+        """Why it does not continue another run: others were first."""
+        self.is_refused = False
+        """Whether the app refused to start: what the run has claimed is free again."""
         self._committer = committer
         self._remaining_events = largest
         self._change = Notice()
@@ -75,7 +80,12 @@ class LiveRun:
         """Return the events that are not in the log yet."""
         first = self.logged_count + 1
         batch = EventsToKeep(
-            self.info, first, self.events[self.logged_count :], self.is_new, self.is_ending
+            self.info,
+            first,
+            self.events[self.logged_count :],
+            self.is_new,
+            self.is_ending,
+            self.is_refused,
         )
         self.is_new = False
         return batch
@@ -111,6 +121,11 @@ class LiveRun:
                         yield []
         finally:
             self.followers -= 1
+
+    async def wait_for_begin(self) -> None:
+        """Wait until the run is in the log: its id may be given away then."""
+        while not self.logged_count and not self.is_over:
+            await self._change.wait()
 
     async def wait_for_end(self) -> None:
         """Wait until the end is in the log."""

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foldline.serve.answering import AnyRun, claims_of, earlier_run
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, read_body
 from foldline.serve.errors import ServeError
@@ -20,6 +21,7 @@ from foldline.serve.host import RunHost
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller, KeyStore
 from foldline.serve.live import Events, LiveRun
+from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord
 from foldline.serve.settings import ServeSettings
 from foldline.serve.sse import SseResponse, cancel_on_disconnect, dump
@@ -89,6 +91,8 @@ class WireCall:
         thread: str | None = None,
         run_id: str | None = None,
         logged_request: JsonObject | None = None,
+        resumes: RunRecord | None = None,
+        claims: Sequence[Claim] = (),
     ) -> LiveRun:
         """Start a run."""
         run_id = run_id or str(uuid7())
@@ -104,7 +108,17 @@ class WireCall:
             thread=thread,
             run_id=run_id,
             logged_request=logged_request,
+            resumes=resumes,
+            claims=claims,
         )
+
+    async def resume(self, app: ServedApp, request: RunRequest, asked: RunRecord) -> AnyRun:
+        """Start the run that continues another; return that of an earlier request with equal answers."""
+        claims = claims_of(asked, request)
+        run = await self.start(app, request, thread=asked.thread, resumes=asked, claims=claims)
+        if run.refusal is None:
+            return run
+        return await earlier_run(self.server.host, self.caller, claims, run.refusal)
 
     def cancels(self, app: ServedApp) -> bool:
         """Whether the run ends when the client disconnects."""
@@ -120,7 +134,7 @@ class WireCall:
         if watch.has_fired:
             raise ServeError("invalid_request", CLIENT_LEFT)
 
-    async def wait(self, app: ServedApp, *runs: LiveRun) -> None:
+    async def wait(self, app: ServedApp, *runs: AnyRun) -> None:
         """Wait for the end of runs; where the client disconnects, stop them if they are to be cancelled."""
         async with cancel_on_disconnect(self.request.receive) as watch:
             for run in runs:
@@ -129,7 +143,7 @@ class WireCall:
             await self._leave(app, runs)
             raise ServeError("invalid_request", CLIENT_LEFT)
 
-    def on_leave(self, app: ServedApp, *runs: LiveRun) -> Callable[[], Awaitable[None]]:
+    def on_leave(self, app: ServedApp, *runs: AnyRun) -> Callable[[], Awaitable[None]]:
         """Return the callback for a client that disconnects from a stream."""
 
         async def leave() -> None:
@@ -137,17 +151,17 @@ class WireCall:
 
         return leave
 
-    async def _leave(self, app: ServedApp, runs: Sequence[LiveRun]) -> None:
+    async def _leave(self, app: ServedApp, runs: Sequence[AnyRun]) -> None:
         if self.cancels(app):
             await self.stop(*runs)
 
-    async def stop(self, *runs: LiveRun) -> None:
+    async def stop(self, *runs: AnyRun) -> None:
         """End runs that are under way."""
         for run in runs:
             if not run.is_ending:
                 await self.server.host.stop(run.info)
 
-    async def open_stream(self, run: LiveRun, app: ServedApp) -> AsyncGenerator[Events, None]:
+    async def open_stream(self, run: AnyRun, app: ServedApp) -> AsyncGenerator[Events, None]:
         """Return the events of a run once it has content; raise its error where it fails before that.
 
         So a failure before the first content is an HTTP error, not a stream.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from foldline.exceptions import UsageError
+from foldline.exceptions import InvalidAnswerError
 from foldline.workflows.interrupts import Interrupt
 
 __all__ = ["Decision", "check_reviews", "decisions_of", "is_review"]
@@ -27,12 +27,14 @@ def is_review(question: object) -> bool:
 
 
 def decisions_of(question: Mapping[str, Any], answer: object) -> list[Decision]:
-    """Return the decisions of an answer; raise `UsageError` if they do not fit the question."""
+    """Return the decisions of an answer; raise `InvalidAnswerError` if they do not fit the question."""
     configs = question["review_configs"]
     decisions = answer.get("decisions") if isinstance(answer, Mapping) else answer
     if not isinstance(decisions, list) or len(decisions) != len(configs):
         count = len(decisions) if isinstance(decisions, list) else "none"
-        raise UsageError(f"{len(configs)} decisions are needed and {count} were passed: {FORM}")
+        raise InvalidAnswerError(
+            f"{len(configs)} decisions are needed and {count} were passed: {FORM}"
+        )
     for decision, config in zip(decisions, configs, strict=True):
         _check(decision, config["action_name"], config["allowed_decisions"])
     return decisions
@@ -43,7 +45,7 @@ def check_reviews(
     answers: Mapping[str, Any],
     check: Callable[[str, Decision], None] | None = None,
 ) -> None:
-    """Raise `UsageError` if decisions among the answers do not fit; `check` gets each call's name and decision."""
+    """Raise `InvalidAnswerError` if decisions do not fit; `check` gets the name and the decision of each call."""
     for question in questions:
         if question.id not in answers or not is_review(question.value):
             continue
@@ -56,12 +58,14 @@ def check_reviews(
 def _check(decision: object, name: str, allowed: list[str]) -> None:
     kind = decision.get("type") if isinstance(decision, Mapping) else None
     if not isinstance(decision, Mapping) or kind not in allowed:
-        raise UsageError(f"{kind!r} is not allowed for {name}: use one of {', '.join(allowed)}")
+        raise InvalidAnswerError(
+            f"{kind!r} is not allowed for {name}: use one of {', '.join(allowed)}"
+        )
     if kind != "edit":
         return
     action = decision.get("edited_action")
     action = action if isinstance(action, Mapping) else {}
     if not isinstance(action.get("name"), str) or not isinstance(action.get("args"), Mapping):
-        raise UsageError(
+        raise InvalidAnswerError(
             f'the decision "edit" for {name} needs "edited_action": {{"name": …, "args": {{…}}}}'
         )

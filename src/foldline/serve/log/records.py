@@ -32,6 +32,20 @@ class RunRecord:
     result: JsonObject | None = None
     """May have `output`, `usage`, `cost`, `error` and `interrupts`."""
     stop_asked: bool = False
+    resumes: str | None = None
+    """The run that this one continues."""
+    first: str | None = None
+    """The first run of the chain, if this one continues another."""
+
+    @property
+    def root(self) -> str:
+        """The first run of the chain: this one, if it continues none."""
+        return self.first or self.id
+
+    @property
+    def questions(self) -> list[JsonObject]:
+        """The questions with which it ended."""
+        return list((self.result or {}).get("interrupts") or [])
 
     @property
     def is_over(self) -> bool:
@@ -45,6 +59,8 @@ class RunRecord:
             "run_id": self.id,
             "app": self.app,
             "thread_id": self.thread,
+            "resumes": self.resumes,
+            "root": self.root,
             "status": self.status,
             "created_at": self.created,
             "finished_at": self.finished,
@@ -66,6 +82,8 @@ class EventsToKeep:
     events: list[JsonObject]
     is_new: bool = False
     is_over: bool = False
+    is_refused: bool = False
+    """Whether the run could not start: what it has claimed is free again."""
 
 
 @dataclass(slots=True)

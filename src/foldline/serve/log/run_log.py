@@ -19,6 +19,15 @@ from foldline._storage.open_database import open_database
 from foldline._storage.schema import LockNumber
 from foldline._storage.workers import Workers, this_worker
 from foldline.serve.json_object import JsonObject
+from foldline.serve.log.answers import (
+    Claim,
+    Refusal,
+    StoredAnswer,
+    answers_of,
+    claim_answers,
+    delete_answers,
+    release_answers,
+)
 from foldline.serve.log.records import EventsToKeep, RunRecord, ThreadInfo
 from foldline.serve.log.schema import SCHEMA
 
@@ -26,15 +35,19 @@ __all__ = ["RunLog", "worker_name"]
 
 DEAD_AFTER: Final = 10.0
 """Seconds without a heartbeat after which a worker of another machine counts as dead."""
-COLUMNS: Final = (
+COLUMNS: Final = (  # in the order of the fields of `RunRecord`
     "id, owner, app, wire, thread, status, created, worker, request, finished, "
     "last_seq, result, stop_asked"
 )
+REQUEST: Final = COLUMNS.split(", ").index("request")
+RESULT: Final = COLUMNS.split(", ").index("result")
+RUNS: Final = f"SELECT {COLUMNS}, resumes, root FROM serve_runs LEFT JOIN serve_chains ON run = id"
 ADD_RUN: Final = (
     f"INSERT INTO serve_runs ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT DO NOTHING"
 )
 IS_OLD: Final = "WHERE created < ? AND status <> 'running'"
+DELETE_EVENTS: Final = "DELETE FROM serve_events WHERE run = ?"
 IN_THREAD: Final = "WHERE owner = ? AND thread = ?"
 IS_THREAD: Final = "WHERE owner = ? AND id = ?"
 REQUEST_STOP: Final = "UPDATE serve_runs SET stop_asked = 1 WHERE id = ?"
@@ -99,9 +112,24 @@ class RunLog:
 
         self.database.write(work)
 
+    def begin(self, run: RunRecord, claims: list[Claim]) -> Refusal | None:
+        """Write a run that continues another, and claim what it answers; return why not, and write nothing then."""
+
+        def work(connection: Connection) -> Refusal | None:
+            refusal = claim_answers(connection, run, claims)
+            if refusal is None:
+                _write_batch(connection, EventsToKeep(run, 1, [], is_new=True))
+            return refusal
+
+        return self.database.write(work)
+
+    def answers(self, id: str) -> list[StoredAnswer]:
+        """Return the answers that started a run."""
+        return self.database.read(lambda connection: answers_of(connection, id))
+
     def run(self, id: str) -> RunRecord | None:
         """Return a run; where its worker is dead, mark it as interrupted first."""
-        rows = self.database.rows(f"SELECT {COLUMNS} FROM serve_runs WHERE id = ?", (id,))
+        rows = self.database.rows(f"{RUNS} WHERE id = ?", (id,))
         if not rows:
             return None
         info = _run_of(rows[0])
@@ -128,7 +156,7 @@ class RunLog:
         offset: int = 0,
     ) -> list[RunRecord]:
         """Return an owner's runs, the newest first."""
-        statement = f"SELECT {COLUMNS} FROM serve_runs WHERE owner = ?"
+        statement = f"{RUNS} WHERE owner = ?"
         values: list[Any] = [owner]
         if thread is not None:
             statement += " AND thread = ?"
@@ -146,7 +174,8 @@ class RunLog:
         def work(connection: Connection) -> None:
             # First the run: that waits for events that are being written, which are seen then.
             connection.run("DELETE FROM serve_runs WHERE id = ?", (id,))
-            connection.run("DELETE FROM serve_events WHERE run = ?", (id,))
+            connection.run(DELETE_EVENTS, (id,))
+            delete_answers(connection, [(id,)])
 
         self.database.write(work)
 
@@ -154,11 +183,10 @@ class RunLog:
         """Delete runs that ended before a time; return how many."""
 
         def work(connection: Connection) -> int:
-            connection.run(
-                f"DELETE FROM serve_events WHERE run IN (SELECT id FROM serve_runs {IS_OLD})",
-                (older_than,),
-            )
-            return connection.run(f"DELETE FROM serve_runs {IS_OLD}", (older_than,))
+            runs = connection.rows(f"DELETE FROM serve_runs {IS_OLD} RETURNING id", (older_than,))
+            connection.each(DELETE_EVENTS, runs)
+            delete_answers(connection, runs)
+            return len(runs)
 
         return self.database.write(work)
 
@@ -287,7 +315,8 @@ class RunLog:
         def work(connection: Connection) -> None:
             # First the runs: that waits for events that are being written, which are seen then.
             runs = connection.rows(f"DELETE FROM serve_runs {IN_THREAD} RETURNING id", (owner, id))
-            connection.each("DELETE FROM serve_events WHERE run = ?", runs)
+            connection.each(DELETE_EVENTS, runs)
+            delete_answers(connection, runs)
             connection.run(f"DELETE FROM serve_threads {IS_THREAD}", (owner, id))
 
         self.database.write(work)
@@ -318,6 +347,8 @@ def _write_batch(connection: Connection, batch: EventsToKeep) -> None:
         is_there = True
     elif batch.is_over:
         is_there = connection.run(END_RUN, (run.status, run.finished, last, result, run.id)) > 0
+        if batch.is_refused:
+            release_answers(connection, run.id)
     else:
         is_there = connection.run(GROW_RUN, (last, run.id)) > 0
     if (
@@ -327,24 +358,10 @@ def _write_batch(connection: Connection, batch: EventsToKeep) -> None:
 
 
 def _run_of(row: Row) -> RunRecord:
-    id, owner, app, wire, thread, status, created, worker, request, finished, seq, result, stop = (
-        row
-    )
-    return RunRecord(
-        id,
-        owner,
-        app,
-        wire,
-        thread,
-        status,
-        created,
-        worker,
-        _load(request),
-        finished,
-        seq,
-        _load(result),
-        bool(stop),
-    )
+    info = RunRecord(*row)
+    info.request, info.result = _load(row[REQUEST]), _load(row[RESULT])
+    info.stop_asked = bool(info.stop_asked)
+    return info
 
 
 def _thread_of(row: Row) -> ThreadInfo:

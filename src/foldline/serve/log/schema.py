@@ -10,12 +10,13 @@ from typing import Final
 
 from foldline._storage.schema import Schema
 from foldline._storage.workers import SCHEMA as WORKERS
+from foldline.serve.log.answers import SCHEMA as ANSWERS
 
 __all__ = ["SCHEMA"]
 
 SCHEMA: Final = Schema(
     kind="serve",
-    needs=(WORKERS,),
+    needs=(WORKERS, ANSWERS),
     tables=(
         "serve_runs",
         "serve_events",

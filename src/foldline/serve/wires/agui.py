@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.serve.answering import AnyRun
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
@@ -21,8 +22,8 @@ from foldline.serve.server import Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import (
     action_requests,
+    find_asked,
     match_calls,
-    open_questions,
 )
 from foldline.serve.wires.conversation import client_id, set_conversation
 from foldline.serve.wires.media import block_of_data, block_of_url
@@ -75,7 +76,10 @@ async def run_agent(call: WireCall) -> Response:
     if tools:
         request.options["tools"] = tools
     if body.get("resume"):
-        request.command = Command(resume=await _answers(call, body, app, thread))
+        entries = body.objects("resume", most=256)
+        asked = await _asked(call, entries, app, thread)
+        request.command = Command(resume=_answers(entries, asked))
+        run: AnyRun = await call.resume(app, request, asked)
     else:
         most = call.server.settings.max_messages
         messages = [
@@ -86,7 +90,7 @@ async def run_agent(call: WireCall) -> Response:
         if not messages:
             raise body.refuse("messages", "must have a message")
         await set_conversation(call, app, request, thread, messages)
-    run = await call.start(app, request, thread=thread)
+        run = await call.start(app, request, thread=thread)
     events = await call.open_stream(run, app)
     view = AguiView(run.info.id, thread, run_name)
     return SseResponse(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
@@ -272,12 +276,18 @@ class AguiView:
 # -- requests
 
 
-async def _answers(call: WireCall, body: Body, app: ServedApp, thread: str) -> JsonObject:
+async def _asked(call: WireCall, entries: list[Body], app: ServedApp, thread: str) -> RunRecord:
     if not app.has_threads:
         raise ServeError("conflict", f"{app.name} keeps no threads: nothing waits for an answer")
-    questions = {item["interrupt_id"]: item for item in await open_questions(call, thread)}
+    return await find_asked(
+        call, thread, {entry.text("interruptId", longest=256) for entry in entries}
+    )
+
+
+def _answers(entries: list[Body], asked: RunRecord) -> JsonObject:
+    questions = {item["interrupt_id"]: item for item in asked.questions}
     answers: JsonObject = {}
-    for entry in body.objects("resume", most=256):
+    for entry in entries:
         id = entry.text("interruptId", longest=256)
         if id not in questions:
             raise entry.refuse("interruptId", "names no open question")

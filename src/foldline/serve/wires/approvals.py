@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
+from foldline.serve.answering import AnyRun
+from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.log.records import RunRecord
@@ -11,10 +13,13 @@ from foldline.serve.server import WireCall
 
 __all__ = [
     "action_requests",
+    "asked_run",
     "find_active",
+    "find_asked",
     "latest_run",
     "match_calls",
-    "open_questions",
+    "run_to_resume",
+    "start_in_thread",
 ]
 
 
@@ -46,13 +51,6 @@ def match_calls(
 
 async def latest_run(call: WireCall, thread: str) -> RunRecord | None:
     """Return the newest run of a thread of the caller."""
-    live = [
-        run.info
-        for run in call.server.host.live.values()
-        if run.info.thread == thread and run.info.owner == call.caller.owner
-    ]
-    if live:
-        return max(live, key=lambda info: info.created)
     host = call.server.host
     infos: list[RunRecord] = await host.call(
         lambda: host.log.runs(call.caller.owner, thread=thread, limit=1)
@@ -66,9 +64,55 @@ async def find_active(call: WireCall, thread: str) -> RunRecord | None:
     return info if info is not None and not info.is_over else None
 
 
-async def open_questions(call: WireCall, thread: str) -> list[JsonObject]:
-    """Return the open questions of a thread; raise `ServeError` where there are none."""
+async def asked_run(
+    call: WireCall, thread: str, questions: Collection[str] | None = None
+) -> RunRecord | None:
+    """Return the run of a thread that an answer continues: which asked the questions, or waits.
+
+    An answer that is sent again comes when the newest run is the one that it has started.
+    """
     info = await latest_run(call, thread)
-    if info is None or info.status != "waiting":
-        raise ServeError("conflict", "there is nothing to answer: the thread has no open question")
-    return list((info.result or {}).get("interrupts") or [])
+    while info is not None:
+        own_questions = {item["interrupt_id"] for item in info.questions}
+        if questions is None:
+            is_asked = info.resumes is None or info.status not in ("running", "success")
+        else:
+            is_asked = not own_questions.isdisjoint(questions)
+        if is_asked:
+            return info
+        info = await call.server.host.read(info.resumes) if info.resumes is not None else None
+    return None
+
+
+async def run_to_resume(
+    call: WireCall, app: ServedApp, request: RunRequest, thread: str
+) -> RunRecord | None:
+    """Return the run that a request's command answers; None for other requests, and for an earlier checkpoint."""
+    command = request.command
+    if command is None or command.resume is None or not app.has_threads:
+        return None
+    if "checkpoint_id" in request.config.get("configurable", {}):
+        return None  # another branch, on which the question is open again
+    return await asked_run(call, thread)
+
+
+async def start_in_thread(
+    call: WireCall, app: ServedApp, request: RunRequest, thread: str
+) -> AnyRun:
+    """Start a run of a thread; an answer continues the run that asked."""
+    asked = await run_to_resume(call, app, request, thread)
+    if asked is None:
+        return await call.start(app, request, thread=thread)
+    return await call.resume(app, request, asked)
+
+
+async def find_asked(call: WireCall, thread: str, questions: Collection[str]) -> RunRecord:
+    """Return the run of a thread that asked questions; raise `ServeError` where there is none."""
+    info = await asked_run(call, thread, questions)
+    if info is None:
+        raise ServeError(
+            "conflict",
+            "there is nothing to answer: the thread has no such open question",
+            code="already_answered",
+        )
+    return info

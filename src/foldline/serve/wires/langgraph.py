@@ -26,7 +26,11 @@ class LangGraphErrors:
 
     def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
-        return {"detail": error.message, "error": error.kind, "message": error.message}
+        return {
+            "detail": error.message,
+            "error": error.code or error.kind,
+            "message": error.message,
+        }
 
 
 WIRE: Final = LangGraphErrors()

@@ -8,14 +8,16 @@ from typing import Final
 
 from starlette.responses import Response
 
+from foldline.serve.answering import AnyRun
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ErrorKind, ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.live import Events, LiveRun
+from foldline.serve.live import Events
 from foldline.serve.log.records import RunRecord
 from foldline.serve.server import JsonResponse, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
+from foldline.serve.wires.approvals import run_to_resume, start_in_thread
 from foldline.serve.wires.langgraph_view import MODES, RunView
 from foldline.serve.wires.native import decode_config, decode_input, page
 from foldline.serve.wires.thread_state import ensure_thread, find_thread, thread_states
@@ -68,7 +70,7 @@ def decode_run(call: WireCall, body: Body) -> tuple[ServedApp, RunRequest]:
     return app, request
 
 
-async def _start(call: WireCall, body: Body) -> tuple[LiveRun, ServedApp]:
+async def _start(call: WireCall, body: Body) -> tuple[AnyRun, ServedApp]:
     app, request = decode_run(call, body)
     thread = call.request.path_params.get("thread_id")
     if thread is not None:
@@ -82,9 +84,11 @@ async def _start(call: WireCall, body: Body) -> tuple[LiveRun, ServedApp]:
             raise body.refuse(
                 "multitask_strategy", "must be reject, enqueue, interrupt or rollback"
             )
-        await _make_room(call, thread, strategy)
-    run = await call.start(app, request, thread=thread)
-    return run, app
+        asked = await run_to_resume(call, app, request, thread)
+        if asked is None or not asked.is_over:
+            await _make_room(call, thread, strategy)
+        return await start_in_thread(call, app, request, thread), app
+    return await call.start(app, request), app
 
 
 async def _make_room(call: WireCall, thread: str, strategy: str) -> None:

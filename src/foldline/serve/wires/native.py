@@ -11,11 +11,12 @@ from starlette.routing import Route
 
 from foldline._config import RunnableConfig
 from foldline.load import load
+from foldline.serve.answering import AnyRun, stored_answers
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, check_media
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.live import Events, LiveRun
+from foldline.serve.live import Events
 from foldline.serve.log.records import RunRecord
 from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
@@ -76,7 +77,7 @@ async def create_run(call: WireCall) -> Response:
     return await _answer(call, body, run, app)
 
 
-async def _answer(call: WireCall, body: Body, run: LiveRun, app: ServedApp) -> Response:
+async def _answer(call: WireCall, body: Body, run: AnyRun, app: ServedApp) -> Response:
     if body.flag("stream"):
         pieces = _stream(call, run.info, call.server.host.follow(run.info.id))
         headers = {"location": f"/runs/{run.info.id}/events"}
@@ -191,7 +192,10 @@ async def resume_run(call: WireCall) -> Response:
         raise body.refuse("answers", "is needed: the app asks a person")
     elif info.status == "success":
         raise ServeError("conflict", "the run is finished")
-    run = await call.start(app, request, thread=info.thread)
+    else:
+        request.command = await stored_answers(call.server.host, info)
+        request.goes_on = True
+    run = await call.resume(app, request, info)
     return await _answer(call, body, run, app)
 
 

@@ -22,7 +22,12 @@ from foldline.serve.live import Events
 from foldline.serve.log.records import RunRecord
 from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
-from foldline.serve.wires.approvals import latest_run, open_questions
+from foldline.serve.wires.approvals import (
+    asked_run,
+    latest_run,
+    run_to_resume,
+    start_in_thread,
+)
 from foldline.serve.wires.langgraph import WIRE
 from foldline.serve.wires.langgraph_runs import decode_run
 from foldline.serve.wires.thread_state import ensure_thread, find_thread
@@ -87,10 +92,11 @@ async def _run_start(call: WireCall, params: Body) -> JsonObject:
     id = call.path("thread_id")
     await ensure_thread(call, id, app)
     active = await latest_run(call, id)
-    if active is not None and not active.is_over:
+    asked = await run_to_resume(call, app, request, id)
+    if active is not None and not active.is_over and (asked is None or asked.id == active.id):
         raise ServeError("conflict", "the thread has a run under way")
     through = await _length(call, id)
-    run = await call.start(app, request, thread=id)
+    run = await start_in_thread(call, app, request, id)
     return {"run_id": run.info.id, "through": through}
 
 
@@ -98,15 +104,15 @@ async def _input_respond(call: WireCall, params: Body) -> JsonObject:
     id = call.path("thread_id")
     thread = await find_thread(call, id)
     app = call.app(thread.app)
-    question_ids = {item["interrupt_id"] for item in await open_questions(call, id)}
     name = params.text("interrupt_id", longest=256)
-    if name not in question_ids:
+    asked = await asked_run(call, id, {name})
+    if asked is None:
         raise ServeError(
             "not_found", f"there is no open question {name!r}", code="no_such_interrupt"
         )
     through = await _length(call, id)
     request = RunRequest(command=Command(resume={name: params.get("response")}), keeps_values=True)
-    run = await call.start(app, request, thread=id)
+    run = await call.resume(app, request, asked)
     return {"run_id": run.info.id, "through": through}
 
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from foldline.serve.answering import AnyRun
 from foldline.serve.apps import RunRequest
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
@@ -17,7 +18,7 @@ from foldline.serve.live import Events
 from foldline.serve.reader import ChatReader, Op
 from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
-from foldline.serve.wires.approvals import find_active, match_calls, open_questions
+from foldline.serve.wires.approvals import find_active, find_asked, match_calls
 from foldline.serve.wires.conversation import client_id, set_conversation
 from foldline.serve.wires.media import block_of_url, data_url
 from foldline.workflows.interrupts import Command
@@ -79,12 +80,15 @@ async def chat(call: WireCall) -> Response:
             raise ServeError(
                 "conflict", f"{app.name} keeps no threads: nothing waits for an answer"
             )
-        questions = await open_questions(call, thread)
-        request.command = Command(resume=_answers(questions, approvals, body.mapping("resume")))
+        others = body.mapping("resume")
+        ids = {*others, *(key.rpartition(":")[0] for key in approvals)}
+        asked = await find_asked(call, thread, ids)
+        request.command = Command(resume=_answers(asked.questions, approvals, others))
+        run: AnyRun = await call.resume(app, request, asked)
     else:
         messages = [message for item in items for message in _decode_message(item)]
         await set_conversation(call, app, request, thread, messages)
-    run = await call.start(app, request, thread=thread)
+        run = await call.start(app, request, thread=thread)
     events = await call.open_stream(run, app)
     return SseResponse(
         _stream(call, run.info.id, events, is_continued=request.command is not None),

@@ -1,0 +1,110 @@
+"""Continuing a run: each question is answered once, on every wire.
+
+An answer is claimed in the run log, in the transaction that writes the run it starts; this stands in front of the
+check that the app's own checkpointer makes. Who repeats an answer gets the run that it started; who sends another one
+gets an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from typing import TypeAlias
+
+from foldline.exceptions import UsageError
+from foldline.serve.apps import RunRequest
+from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.host import RunHost
+from foldline.serve.keys import Caller
+from foldline.serve.live import Events, LiveRun
+from foldline.serve.log.answers import CONTINUED, Claim, Refusal
+from foldline.serve.log.records import RunRecord
+from foldline.workflows.interrupts import Command, Interrupt, answers_for
+
+__all__ = ["AnyRun", "LoggedRun", "claims_of", "earlier_run", "stored_answers"]
+
+
+class LoggedRun:
+    """A run that an earlier request started: it is read from the log, and goes on when this client leaves."""
+
+    is_ending = True
+
+    def __init__(self, host: RunHost, info: RunRecord) -> None:
+        self.info = info
+        self._host = host
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its end is in the log."""
+        return self.info.is_over
+
+    @property
+    def output(self) -> object:
+        """The output as JSON, after its end."""
+        return (self.info.result or {}).get("output")
+
+    def follow(self, after: int, ping: float | None) -> AsyncGenerator[Events, None]:
+        """Yield its events."""
+        return self._host.follow(self.info.id, after, ping=ping)
+
+    async def wait_for_end(self) -> None:
+        """Wait until the end is in the log."""
+        async for _ in self.follow(self.info.last_seq, None):
+            pass
+        self.info = await self._host.read(self.info.id) or self.info
+
+
+AnyRun: TypeAlias = LiveRun | LoggedRun
+
+
+def claims_of(asked: RunRecord, request: RunRequest) -> list[Claim]:
+    """Return what a request claims of the run that it continues; raise `ServeError` if it fits no open question.
+
+    The command of the request gets the ids of the questions, so that it cannot answer others.
+    """
+    command = request.command
+    if command is None:
+        return [Claim(CONTINUED, "null")]
+    questions = [Interrupt(item["payload"], item["interrupt_id"]) for item in asked.questions]
+    if not questions:  # it failed after an answer, or is of an older version: the app decides
+        return [Claim(CONTINUED, _dump(command.resume))]
+    try:
+        answers = answers_for(command.resume, questions)
+    except UsageError as error:
+        raise failure_of(error) from error
+    request.command = Command(resume=answers, update=command.update, goto=command.goto)
+    return [Claim(question, _dump(answer)) for question, answer in answers.items()]
+
+
+async def stored_answers(host: RunHost, run: RunRecord) -> Command[object] | None:
+    """Return the answers that started a run, for one that continues it; None where it had none."""
+    answers = await host.call(host.log.answers, run.id)
+    values = {
+        each.question: json.loads(each.answer) for each in answers if each.question != CONTINUED
+    }
+    return Command(resume=values) if values else None
+
+
+async def earlier_run(
+    host: RunHost, caller: Caller, claims: list[Claim], refusal: Refusal
+) -> LoggedRun:
+    """Return the run that equal answers started; raise `ServeError` if the answers differ."""
+    taken = {answer.question: answer.answer for answer in refusal.answers}
+    runs = {answer.run for answer in refusal.answers}
+    if taken == {claim.question: claim.answer for claim in claims} and len(runs) == 1:
+        return LoggedRun(host, await host.find(caller, runs.pop()))
+    if taken:
+        raise ServeError(
+            "conflict",
+            f"it was answered before, with another answer: see the run {refusal.last}",
+            code="already_answered",
+        )
+    raise ServeError(
+        "conflict",
+        f"another run has continued this one: answer or resume {refusal.last}, the last of them",
+        code="continued",
+    )
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
