@@ -28,6 +28,7 @@ from foldline.graph.threads import all_states, load_thread
 from foldline.graph.types import START, GraphTask, StateSnapshot, StateUpdate, TaskError
 from foldline.graph.updates import ThreadUpdate
 from foldline.runnables.graph import Graph
+from foldline.workflows.interrupts import question_data
 from foldline.workflows.log import Log, chain_of, thread_of
 from foldline.workflows.loop_runnable import LoopRunnable
 from foldline.workflows.nesting import current_parent
@@ -289,9 +290,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
                 {
                     "id": task.id,
                     "name": task.name,
-                    "interrupts": tuple(
-                        {"value": question.value, "id": question.id} for question in task.interrupts
-                    ),
+                    "interrupts": tuple(question_data(question) for question in task.interrupts),
                     "state": task.state,
                 }
                 for task in snapshot.tasks

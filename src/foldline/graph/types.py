@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from foldline._config import RunnableConfig
-from foldline.workflows.interrupts import Command, Interrupt, interrupt
+from foldline.workflows.interrupts import Command, Interrupt, interrupt, is_invalid_resume
 from foldline.workflows.retry import RetryPolicy, default_retry_on
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "TaskError",
     "default_retry_on",
     "interrupt",
+    "is_invalid_resume",
 ]
 
 START = "__start__"
