@@ -11,9 +11,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, overload
 
 from pydantic import ValidationError
+from typing_extensions import TypeVar
 
 from foldline.exceptions import (
     REOPENED,
@@ -48,8 +49,8 @@ __all__ = [
     "valid_answers",
 ]
 
-Goto = TypeVar("Goto")
-AnswerT = TypeVar("AnswerT")
+Goto = TypeVar("Goto", default=Any)
+AnswerT = TypeVar("AnswerT", default=Any)
 ID_DIGITS = 32
 HEX = frozenset("0123456789abcdef")
 
