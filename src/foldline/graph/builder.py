@@ -65,7 +65,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         schema = getattr(self.state_schema, "__name__", repr(self.state_schema))
         return f"{type(self).__name__}({schema}, nodes={list(self.nodes)})"
 
-    @check_options()
+    @check_options(skip=("state_schema", "input_schema", "output_schema", "input", "output"))
     def __init__(
         self,
         state_schema: type[StateT],
@@ -81,7 +81,11 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         self.context_schema = context_schema or config_schema
         self.input_schema = input_schema or input or state_schema
         self.output_schema = output_schema or output or state_schema
-        options: dict[str, object] = {"state_schema": state_schema, "input_schema": input_schema, "input": input}
+        options: dict[str, object] = {
+            "state_schema": state_schema,
+            "input_schema": input_schema,
+            "input": input,
+        }
         options |= {"output_schema": output_schema, "output": output}
         _check_schemas(options)
         self.keys = StateKeys([state_schema, self.input_schema, self.output_schema])
