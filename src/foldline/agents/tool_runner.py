@@ -88,6 +88,7 @@ class ToolRunner:
             stream_writer=context.output.write,
             tool_call_id=call["id"],
             store=context.runtime.store,
+            tools=list(setup.tools.values()),
             emit_output_delta=lambda text: self.publish(call, "tool-output-delta", delta=str(text)),
         )
         request = ToolCallRequest(call, tool, context.thread.values, runtime)
