@@ -522,3 +522,12 @@ def status_error_class(status: int) -> type[ModelStatusError]:
     if status in STATUS_CLASSES:
         return STATUS_CLASSES[status]
     return ModelAPIError if status >= 500 else ModelInvalidRequestError
+
+
+REOPENED = "foldline_questions"
+"""The attribute of the error of an answer that does not fit its question: the questions that stay open."""
+
+
+def is_invalid_resume(error: BaseException) -> bool:
+    """Whether an error says that an answer does not fit the `response_schema` of its question, which stays open."""
+    return hasattr(error, REOPENED)

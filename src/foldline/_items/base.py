@@ -29,12 +29,17 @@ __all__ = [
     "MatchCondition",
     "Op",
     "PutOp",
+    "Result",
     "SearchItem",
     "SearchOp",
     "TTLConfig",
+    "validate_op_namespace",
 ]
 
 Namespace = tuple[str, ...]
+RESERVED_ROOT = "langgraph"
+"""The root of what LangGraph's platform stores for itself."""
+EXAMPLE = 'pass ("memories", "user-1")'
 
 
 class InvalidNamespaceError(UsageError):
@@ -148,6 +153,8 @@ class ListNamespacesOp:
 
 
 Op = GetOp | PutOp | SearchOp | ListNamespacesOp
+Result = Item | list[Item] | list[SearchItem] | list[tuple[str, ...]] | None
+"""The result of an operation."""
 
 
 class BaseStore(ABC):
@@ -171,6 +178,10 @@ class BaseStore(ABC):
 
     # -- single operations
 
+    async def _arun(self, op: Op) -> Any:  # noqa: ANN401  the result of the operation
+        """Execute one operation."""
+        return (await self.abatch([op]))[0]
+
     def get(
         self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None
     ) -> Item | None:
@@ -184,7 +195,7 @@ class BaseStore(ABC):
     ) -> Item | None:
         """Return a value, or None."""
         operation = self._get_operation(namespace, key, refresh_ttl)
-        item: Item | None = (await self.abatch([operation]))[0]
+        item: Item | None = await self._arun(operation)
         _note_get(namespace, key, item)
         return item
 
@@ -213,7 +224,7 @@ class BaseStore(ABC):
         ttl: float | EllipsisType | None = ...,
     ) -> None:
         """Store a value; see `put`."""
-        await self.abatch([_put_operation(namespace, key, value, index, self._ttl(ttl))])
+        await self._arun(_put_operation(namespace, key, value, index, self._ttl(ttl)))
 
     def delete(self, namespace: Namespace, key: str) -> None:
         """Delete a value."""
@@ -221,7 +232,7 @@ class BaseStore(ABC):
 
     async def adelete(self, namespace: Namespace, key: str) -> None:
         """Delete a value."""
-        await self.abatch([PutOp(_check_namespace(namespace), str(key), None)])
+        await self._arun(PutOp(_check_namespace(namespace), str(key), None))
 
     def search(
         self,
@@ -240,7 +251,7 @@ class BaseStore(ABC):
         `refresh_ttl` sets whether the time of the values found starts again.
         """
         refreshes = self._refreshes(refresh_ttl)
-        op = SearchOp(tuple(namespace_prefix), filter, limit, offset, query, refreshes)
+        op = SearchOp(_check_labels(namespace_prefix), filter, limit, offset, query, refreshes)
         items: list[SearchItem] = self.batch([op])[0]
         _note_search(op, items)
         return items
@@ -258,8 +269,8 @@ class BaseStore(ABC):
     ) -> list[SearchItem]:
         """Find values under a namespace."""
         refreshes = self._refreshes(refresh_ttl)
-        op = SearchOp(tuple(namespace_prefix), filter, limit, offset, query, refreshes)
-        items: list[SearchItem] = (await self.abatch([op]))[0]
+        op = SearchOp(_check_labels(namespace_prefix), filter, limit, offset, query, refreshes)
+        items: list[SearchItem] = await self._arun(op)
         _note_search(op, items)
         return items
 
@@ -288,9 +299,8 @@ class BaseStore(ABC):
         offset: int = 0,
     ) -> list[Namespace]:
         """Return the namespaces that have values."""
-        namespaces: list[Namespace] = (
-            await self.abatch([_list_operation(prefix, suffix, max_depth, limit, offset)])
-        )[0]
+        op = _list_operation(prefix, suffix, max_depth, limit, offset)
+        namespaces: list[Namespace] = await self._arun(op)
         return namespaces
 
     # -- expiry
@@ -330,9 +340,9 @@ def _list_operation(
 ) -> ListNamespacesOp:
     conditions = []
     if prefix:
-        conditions.append(MatchCondition("prefix", tuple(prefix)))
+        conditions.append(MatchCondition("prefix", _check_labels(prefix)))
     if suffix:
-        conditions.append(MatchCondition("suffix", tuple(suffix)))
+        conditions.append(MatchCondition("suffix", _check_labels(suffix)))
     return ListNamespacesOp(tuple(conditions), max_depth, limit, offset)
 
 
@@ -347,25 +357,59 @@ def _put_operation(
         raise UsageError(
             f"a store holds dicts, not {type(value).__name__}: put(namespace, key, {{…}})"
         )
-    return PutOp(_check_namespace(namespace), str(key), value, index, ttl)
+    labels = _check_namespace(namespace)
+    _check_root(labels)
+    return PutOp(labels, str(key), value, index, ttl)
+
+
+def validate_op_namespace(op: Op) -> None:
+    """Raise `InvalidNamespaceError` if the namespace of an operation is not valid; an empty prefix and `*` are."""
+    if isinstance(op, SearchOp):
+        _check_labels(op.namespace_prefix)
+    elif isinstance(op, ListNamespacesOp):
+        for condition in op.match_conditions:
+            _check_labels(condition.path)
+    else:
+        _check_namespace(op.namespace)
 
 
 def _check_namespace(namespace: Sequence[str]) -> Namespace:
+    labels = _check_labels(namespace)
+    if not labels:
+        raise InvalidNamespaceError(f"a namespace cannot be empty: {EXAMPLE}")
+    return labels
+
+
+def _check_labels(namespace: Sequence[str]) -> Namespace:
     value: object = namespace
-    if not namespace or isinstance(value, str):
+    if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidNamespaceError(
-            f'a namespace must be a tuple of texts, not {namespace!r}: ("memories", "user-1")'
+            f"a namespace must be a tuple of texts, not {namespace!r:.80}: {EXAMPLE}"
         )
-    for part in namespace:
-        if not _is_name(part):
+    for label in namespace:
+        problem = _label_problem(label)
+        if problem is not None:
             raise InvalidNamespaceError(
-                f"a part of a namespace must be a text without dots, not {part!r}"
+                f"the label {label!r:.80} of the namespace {namespace!r:.80} {problem}"
             )
     return tuple(namespace)
 
 
-def _is_name(part: object) -> bool:
-    return isinstance(part, str) and part != "" and "." not in part and "\x1f" not in part
+def _label_problem(label: object) -> str | None:
+    if not isinstance(label, str):
+        return f"must be a text, not a {type(label).__name__}"
+    if not label:
+        return "cannot be empty"
+    if "." in label:
+        return "cannot contain periods ('.')"
+    return "contains a control character" if "\x00" in label or "\x1f" in label else None
+
+
+def _check_root(namespace: Namespace) -> None:
+    if namespace[0] == RESERVED_ROOT:
+        raise InvalidNamespaceError(
+            f"the root of a namespace cannot be {RESERVED_ROOT!r}, which is reserved: {EXAMPLE}"
+        )
 
 
 publish(
@@ -381,4 +425,5 @@ publish(
     SearchItem,
     SearchOp,
     TTLConfig,
+    validate_op_namespace,
 )

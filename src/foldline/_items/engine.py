@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -28,8 +27,10 @@ from foldline._items.base import (
     SearchItem,
     SearchOp,
     TTLConfig,
+    validate_op_namespace,
 )
 from foldline._items.embedder import StoreEmbedder, store_embedder
+from foldline._items.paths import get_text_at_path
 from foldline.exceptions import SchemaError, StoreError, UsageError
 
 __all__ = ["FIELDS", "Row", "RowStore", "join_namespace", "matches", "split_namespace"]
@@ -112,6 +113,8 @@ class RowStore(BaseStore):
         return await self._batch(list(ops), ASYNC)
 
     async def _batch(self, ops: list[Op], io: IO) -> list[Any]:
+        for op in ops:
+            validate_op_namespace(op)
         vectors = {} if self._embed is None else await self._vectors(ops, self._embed, io)
         results: list[Any] = await io.call(self._results, ops, vectors)
         return results
@@ -196,7 +199,7 @@ class RowStore(BaseStore):
             if op.index is False or op.value is None:
                 continue
             for path in op.index or self._fields:
-                for text in texts_at(op.value, path):
+                for text in get_text_at_path(op.value, path):
                     texts.append(text)
                     owners.append(id(op))
         vectors: Vectors = {}
@@ -333,41 +336,6 @@ def _matches(actual: object, expected: object) -> bool:
             _matches(actual.get(key), item) for key, item in expected.items()
         )
     return bool(actual == expected)
-
-
-def texts_at(value: Mapping[str, Any], path: str) -> list[str]:
-    """Return the texts of a value at a path: `$`, `text`, `facts[*].text`, `facts[0]`, `facts[-1]`."""
-    if path == "$":
-        return [json.dumps(to_jsonable_python(dict(value)), ensure_ascii=False, sort_keys=True)]
-    values: list[Any] = [value]
-    for part in re.findall(r"[^.\[\]]+|\[[^\]]*\]", path):
-        following: list[Any] = []
-        for item in values:
-            following += _values_at(item, part)
-        values = following
-    texts = [
-        item if isinstance(item, str) else json.dumps(to_jsonable_python(item), ensure_ascii=False)
-        for item in values
-        if item is not None
-    ]
-    return [item for item in texts if item]
-
-
-def _values_at(value: object, part: str) -> list[Any]:
-    if part == "[*]":
-        return (
-            list(value)
-            if isinstance(value, list)
-            else list(value.values())
-            if isinstance(value, Mapping)
-            else []
-        )
-    if part.startswith("["):
-        try:
-            return [value[int(part[1:-1])]] if isinstance(value, list) else []
-        except (ValueError, IndexError):
-            return []
-    return [value[part]] if isinstance(value, Mapping) and part in value else []
 
 
 def _cosine(first: list[float], second: list[float]) -> float:

@@ -17,7 +17,7 @@ from foldline.agents.tool_runner import ToolRunner
 from foldline.agents.tool_step import ToolStep
 from foldline.exceptions import UsageError
 from foldline.workflows.events import FlowEvent
-from foldline.workflows.interrupts import FlowInterrupt, Interrupt
+from foldline.workflows.interrupts import FlowInterrupt, Interrupt, request_data
 from foldline.workflows.nesting import Parent
 from foldline.workflows.run_loop import RunLoop
 
@@ -219,8 +219,7 @@ class Loop(RunLoop[AgentContext]):
         if not output.wants:
             return
         for question in self.interrupts:
-            data = {"interrupt_id": question.id, "payload": question.value}
-            output.publish("input.requested", None, data)
+            output.publish("input.requested", None, request_data(question))
         ending = "interrupted" if self.interrupts else "completed"
         output.publish("lifecycle", None, self._lifecycle(ending))
 

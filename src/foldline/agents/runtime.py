@@ -63,6 +63,8 @@ class ToolRuntime(_DirectlyInjectedToolArg, Generic[ContextT]):
     store: Any = None
     emit_output_delta: Callable[[str], None] = _ignore
     """Sends a piece of the tool's output before the tool finishes, as a `tool-output-delta` event."""
+    tools: list[Any] = field(default_factory=list)
+    """The tools that run beside this one."""
 
 
 class InjectedState(InjectedToolArg):

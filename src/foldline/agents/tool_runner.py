@@ -16,7 +16,7 @@ from foldline.agents.requests import ToolCallRequest
 from foldline.agents.runtime import ToolRuntime, injected_values
 from foldline.agents.setup import TOOLS
 from foldline.agents.tool_calls import UNKNOWN_EFFECT, error_message
-from foldline.exceptions import BudgetExceeded
+from foldline.exceptions import BudgetExceeded, is_invalid_resume
 from foldline.language_models._call.policies.usage import time_left
 from foldline.messages.tool import ToolCall
 from foldline.tools.base import BaseTool, describe_validation_error, inject
@@ -93,6 +93,7 @@ class ToolRunner:
             stream_writer=context.output.write,
             tool_call_id=call["id"],
             store=context.runtime.store,
+            tools=list(setup.tools.values()),
             emit_output_delta=lambda text: self.publish(call, "tool-output-delta", delta=str(text)),
         )
         request = ToolCallRequest(call, tool, context.thread.values, runtime)
@@ -139,6 +140,8 @@ async def _invoke_tool(tool: BaseTool, call: ToolCall, run: Run) -> object:
     try:
         return await tool._step(tool_call, run.child())
     except ValidationError as error:
+        if is_invalid_resume(error):  # an answer of a person, not an argument of the model
+            raise
         return error_message(call, describe_validation_error(error))
 
 

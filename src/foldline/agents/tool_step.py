@@ -30,7 +30,7 @@ from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.tool import ToolCall
 from foldline.workflows.durability import ENGINE
 from foldline.workflows.events import FlowEvent
-from foldline.workflows.interrupts import FlowInterrupt, Interrupt
+from foldline.workflows.interrupts import FlowInterrupt, Interrupt, reopened_questions
 from foldline.workflows.log import ends_run
 
 __all__ = ["ToolStep"]
@@ -106,12 +106,12 @@ class ToolStep:
                         await self._settle(open_calls[index], value, error, is_stored=is_stored)
                         or failure
                     )
+        questions = [question for index in sorted(interrupts) for question in interrupts[index]]
         if failure is not None:
+            reopened_questions(failure).extend(questions)
             raise failure
-        if interrupts:
-            raise FlowInterrupt(
-                [question for index in sorted(interrupts) for question in interrupts[index]]
-            )
+        if questions:
+            raise FlowInterrupt(questions)
 
     async def _open_calls(self, calls: list[ToolCall], answer: AIMessage) -> list[ToolCall]:
         """Return the calls to run; those that cannot run get an error as their result."""

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         StateUpdate,
         TaskError,
         interrupt,
+        is_invalid_resume,
     )
     from foldline.graph.validation_node import ValidationNode
 
@@ -134,6 +135,7 @@ __all__ = [
     "get_store",
     "get_stream_writer",
     "interrupt",
+    "is_invalid_resume",
     "push_message",
     "task",
     "tools_condition",
@@ -167,7 +169,7 @@ __getattr__: Loader = lazy_exports(
         ".validation_node": "ValidationNode",
         ".types": (
             "END START CachePolicy Command Interrupt Overwrite RetryPolicy Send StateSnapshot StateUpdate TaskError"
-            " interrupt"
+            " interrupt is_invalid_resume"
         ),
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Generic, Self
 
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
@@ -16,7 +16,16 @@ from foldline.graph.plan import Branch, GraphPlan, WaitingEdge
 from foldline.graph.runtime import wanted_arguments
 from foldline.graph.schema import StateKeys
 from foldline.graph.store.base import BaseStore
-from foldline.graph.types import END, START, CachePolicy, RetryPolicy
+from foldline.graph.types import (
+    END,
+    START,
+    CachePolicy,
+    ContextT,
+    InputT,
+    OutputT,
+    RetryPolicy,
+    StateT,
+)
 from foldline.runnables.base import Runnable
 from foldline.utils.options import check_options
 
@@ -33,7 +42,7 @@ class _Defaults:
     timeout: float | None = None
 
 
-class StateGraph:
+class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
     """A graph whose nodes read and update one state.
 
     ```python
@@ -56,23 +65,27 @@ class StateGraph:
         schema = getattr(self.state_schema, "__name__", repr(self.state_schema))
         return f"{type(self).__name__}({schema}, nodes={list(self.nodes)})"
 
-    @check_options()
+    @check_options(skip=("state_schema", "input_schema", "output_schema", "input", "output"))
     def __init__(
         self,
-        state_schema: object,
-        context_schema: type | None = None,
+        state_schema: type[StateT],
+        context_schema: type[ContextT] | None = None,
         *,
-        input_schema: object = None,
-        output_schema: object = None,
-        config_schema: type | None = None,
-        input: object = None,
-        output: object = None,
+        input_schema: type[InputT] | None = None,
+        output_schema: type[OutputT] | None = None,
+        config_schema: type[ContextT] | None = None,
+        input: type[InputT] | None = None,
+        output: type[OutputT] | None = None,
     ) -> None:
         self.state_schema = state_schema
         self.context_schema = context_schema or config_schema
         self.input_schema = input_schema or input or state_schema
         self.output_schema = output_schema or output or state_schema
-        options = {"state_schema": state_schema, "input_schema": input_schema, "input": input}
+        options: dict[str, object] = {
+            "state_schema": state_schema,
+            "input_schema": input_schema,
+            "input": input,
+        }
         options |= {"output_schema": output_schema, "output": output}
         _check_schemas(options)
         self.keys = StateKeys([state_schema, self.input_schema, self.output_schema])
@@ -227,7 +240,7 @@ class StateGraph:
         interrupt_after: Sequence[str] | str | None = None,
         debug: bool = False,
         name: str | None = None,
-    ) -> CompiledStateGraph:
+    ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
         """Check the graph and return it as a runnable."""
         if debug:
             raise UsageError(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 from pydantic import BaseModel, create_model
 
@@ -25,12 +26,26 @@ from foldline.graph.records import (
 from foldline.graph.schema import ROOT
 from foldline.graph.store.base import BaseStore
 from foldline.graph.threads import all_states, load_thread
-from foldline.graph.types import START, GraphTask, StateSnapshot, StateUpdate, TaskError
+from foldline.graph.types import (
+    START,
+    Command,
+    ContextT,
+    GraphTask,
+    InputT,
+    OutputT,
+    StateSnapshot,
+    StateT,
+    StateUpdate,
+    TaskError,
+)
 from foldline.graph.updates import ThreadUpdate
 from foldline.runnables.graph import Graph
+from foldline.utils.strings import suggestion
+from foldline.workflows.interrupts import question_data
 from foldline.workflows.log import Log, chain_of, thread_of
 from foldline.workflows.loop_runnable import LoopRunnable
 from foldline.workflows.nesting import current_parent
+from foldline.workflows.values import adapter_of
 
 if TYPE_CHECKING:
     from foldline.graph.builder import StateGraph
@@ -40,7 +55,10 @@ __all__ = ["CompiledStateGraph"]
 Values = dict[str, Any]
 
 
-class CompiledStateGraph(LoopRunnable[Any, Any]):
+class CompiledStateGraph(
+    LoopRunnable[InputT | Command[Any] | None, OutputT],
+    Generic[StateT, ContextT, InputT, OutputT],
+):
     """A graph that runs. Made by `StateGraph.compile`."""
 
     _pause_options: ClassVar[tuple[str, ...]] = ("interrupt_before", "interrupt_after")
@@ -49,7 +67,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         self,
         plan: GraphPlan,
         *,
-        builder: StateGraph,
+        builder: StateGraph[StateT, ContextT, InputT, OutputT],
         name: str,
         checkpointer: BaseCheckpointSaver | bool | None,
         cache: BaseCache | None,
@@ -168,7 +186,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         if not isinstance(saver, BaseCheckpointSaver):
             raise UsageError(f"{self.name} has no checkpointer: graph.compile(checkpointer=…)")
         namespace = run.configurable.get("checkpoint_ns") or ""
-        graph = self
+        graph: CompiledStateGraph[Any, Any, Any, Any] = self
         for part in namespace.split("|") if namespace else ():
             if (
                 part.isdecimal()
@@ -289,9 +307,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
                 {
                     "id": task.id,
                     "name": task.name,
-                    "interrupts": tuple(
-                        {"value": question.value, "id": question.id} for question in task.interrupts
-                    ),
+                    "interrupts": tuple(question_data(question) for question in task.interrupts),
                     "state": task.state,
                 }
                 for task in snapshot.tasks
@@ -378,6 +394,23 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         fields: dict[str, Any] = {key: (self.plan.keys.types[key], None) for key in names}
         model: type[BaseModel] = create_model(f"{self.name}{suffix}", **fields)
         return model
+
+    def get_context_jsonschema(self) -> dict[str, Any] | None:
+        """Return the JSON schema of the `context=` of a call; None if the graph has no context schema."""
+        schema = self.plan.context_schema
+        adapter = None if schema is None else adapter_of(schema)
+        return None if adapter is None else adapter.json_schema()
+
+    def copy(self, update: Mapping[str, Any] | None = None) -> Self:
+        """Return a copy of the graph with other options, such as `{"checkpointer": saver}`; nodes are shared."""
+        new = copy.copy(self)
+        for name, value in (update or {}).items():
+            if name not in self.__dict__:
+                raise UsageError(
+                    f"copy(update={{{name!r}: …}}): a graph has no option {name!r}{suggestion(name, self.__dict__)}"
+                )
+            setattr(new, name, value)
+        return new
 
     def with_config(self, config: RunnableConfig | None = None, **kwargs: object) -> Any:  # noqa: ANN401  a binding that has the graph's methods
         """Return this graph with a config bound; the result has the methods of a graph."""

@@ -33,7 +33,15 @@ from foldline.graph.types import START
 from foldline.runnables.base import Runnable
 from foldline.utils.strings import suggestion
 from foldline.workflows.events import FlowEvent
-from foldline.workflows.interrupts import FlowInterrupt, Interrupt
+from foldline.workflows.interrupts import (
+    FlowInterrupt,
+    Interrupt,
+    is_invalid_resume,
+    question_data,
+    question_row,
+    reopened_questions,
+    request_data,
+)
 from foldline.workflows.journal import encode_error
 from foldline.workflows.log import ends_run
 from foldline.workflows.nesting import Parent
@@ -41,7 +49,6 @@ from foldline.workflows.run_context import RunContext
 from foldline.workflows.run_loop import RunLoop
 from foldline.workflows.runtime import read_context
 from foldline.workflows.step_trace import note_pause
-from foldline.workflows.values import pack
 
 if TYPE_CHECKING:
     from foldline.graph.compiled import CompiledStateGraph
@@ -202,13 +209,21 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 elif error is not None:
                     raise error
         if errors:
-            raise errors[min(errors)]
+            raise self._first_error(errors)
         if is_stopped:
             questions = self._questions
             raise FlowInterrupt(
                 [question for task in self.tasks for question in questions.get(task.id, ())]
             )
         return [finished[task.id] for task in self.tasks]
+
+    def _first_error(self, errors: dict[int, BaseException]) -> BaseException:
+        """Return the error of the first task; that of an invalid answer first, with all questions that stay open."""
+        error = errors[min(errors, key=lambda index: (not is_invalid_resume(errors[index]), index))]
+        if is_invalid_resume(error):
+            questions = self._questions.values()
+            reopened_questions(error)[:] = [question for items in questions for question in items]
+        return error
 
     async def _run_one(self, task: Task) -> TaskOutcome:
         try:
@@ -218,6 +233,8 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             self._publish_result(task, {}, interrupts=stop.interrupts)
             raise
         except Exception as error:
+            if is_invalid_resume(error):
+                self._questions[task.id] = reopened_questions(error)
             await self._keep_failure(task, error)
             self._publish_result(task, {}, error=error)
             raise
@@ -308,7 +325,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             await self._pause([])
             return
         rows = [
-            [question.id, pack(question.value, "a question"), task_id]
+            question_row(question, task_id)
             for task_id, questions in self._questions.items()
             for question in questions
         ]
@@ -317,8 +334,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             for question in questions:
                 self.thread.ask(task_id, question)
         for question in interrupts:
-            data = {"interrupt_id": question.id, "payload": question.value}
-            self.output.publish("input.requested", None, data)
+            self.output.publish("input.requested", None, request_data(question))
         values = {} if self.plan.output.is_root else self.public_values()
         self.output.publish("values", None, {**values, "__interrupt__": tuple(interrupts)})
 
@@ -430,9 +446,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 "name": task.name,
                 "error": error,
                 "result": self.plan.keys.without_root(update),
-                "interrupts": [
-                    {"value": question.value, "id": question.id} for question in interrupts
-                ],
+                "interrupts": [question_data(question) for question in interrupts],
             }
             self.output.publish("tasks", task.name, data)
 

@@ -78,7 +78,7 @@ def create_react_agent(
             else [tool for tool in tools if isinstance(tool, dict)]
         ),
     ]
-    schema = state_schema or (
+    schema: Any = state_schema or (
         AgentStateWithStructuredResponse if response_format is not None else AgentState
     )
     ask_functions = _model_functions(chat_model, bindable, prompt)

@@ -34,7 +34,7 @@ from foldline.checkpoint.base import Entry
 from foldline.exceptions import SchemaError
 from foldline.graph.schema import StateKeys
 from foldline.graph.types import END, START, Send
-from foldline.workflows.interrupts import Interrupt
+from foldline.workflows.interrupts import Interrupt, question_of_row
 from foldline.workflows.journal import VERSION, decode_error, read_body
 from foldline.workflows.thread_state import ThreadState
 from foldline.workflows.values import pack, to_text, unpack
@@ -200,11 +200,10 @@ class GraphThread(ThreadState):
         self.source = "loop"
 
     def _take_questions(self, body: Mapping[str, Any]) -> None:
-        self.interrupts = []
-        for key, value, *task in body.get("questions") or body["interrupts"]:  # form 1: no task
-            question = Interrupt(unpack(value, "a question"), key)
-            self.interrupts.append(question)
-            self.ask(task[0] if task else None, question)
+        rows = [question_of_row(row) for row in body.get("questions") or body["interrupts"]]
+        self.open_questions([question for question, _ in rows])
+        for question, task_id in rows:  # form 1: no task
+            self.ask(task_id, question)
 
     def ask(self, task_id: str | None, question: Interrupt) -> None:
         """Note the question of a task; one that it has asked before stays as it is."""

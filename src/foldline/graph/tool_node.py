@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 from foldline._run import Run
+from foldline.agents.middleware.base import wrap_of_functions
+from foldline.agents.requests import ToolCallRequest
 from foldline.agents.runtime import ToolRuntime, injected_values, injections_of
 from foldline.agents.tool_calls import error_message, is_program_error, problem_of
 from foldline.exceptions import UsageError
@@ -25,6 +28,8 @@ __all__ = ["ToolNode", "tools_condition"]
 
 Values = dict[str, Any]
 HandleErrors = bool | str | type[Exception] | tuple[type[Exception], ...] | Callable[..., str]
+WrapToolCall = Callable[..., Any]
+"""`(request, handler)` -> a message or a Command."""
 ERROR_TEMPLATE = "Error: {error}\n Please fix your mistakes."
 
 
@@ -40,11 +45,15 @@ class ToolNode(Runnable[Any, Any]):
         tags: list[str] | None = None,
         handle_tool_errors: HandleErrors = True,
         messages_key: str = "messages",
+        wrap_tool_call: WrapToolCall | None = None,
+        awrap_tool_call: WrapToolCall | None = None,
     ) -> None:
-        """Set the tools, and which errors become messages for the model.
+        """Set the tools, which errors become messages for the model, and a function around each call.
 
-        True: all but a wrong use of foldline inside a tool; False: none; a text or a function: all, with this text;
-        a class or several: errors of these classes.
+        Errors: True: all but a wrong use of foldline inside a tool; False: none; a text: all, with this text; a class
+        or several: errors of these classes; a function: those of its annotation (all without one), with its text.
+        `wrap_tool_call(request, handler)` gets a `ToolCallRequest` and returns a message or a Command; it may change
+        the request, and call the handler never, once or several times. Async runs use `awrap_tool_call` if it is set.
         """
         self.tools_by_name = tools_by_name(
             [tool if isinstance(tool, BaseTool) else as_tool(tool) for tool in tools]
@@ -53,6 +62,8 @@ class ToolNode(Runnable[Any, Any]):
         self.tags = tags
         self.messages_key = messages_key
         self._handle_errors = handle_tool_errors
+        self._handled_errors = _handled_errors(handle_tool_errors)
+        self._wrap = wrap_of_functions(wrap_tool_call, awrap_tool_call)
         self._injections = {name: injections_of(tool) for name, tool in self.tools_by_name.items()}
 
     async def _invoke_body(self, input: object, run: Run) -> object:
@@ -100,17 +111,50 @@ class ToolNode(Runnable[Any, Any]):
         self, call: ToolCall, message: AIMessage, state: object, run: Run
     ) -> object:
         problem = problem_of(call, message, self.tools_by_name)
-        if problem is not None:
+        tool = self.tools_by_name.get(call["name"])
+        if self._wrap is None and problem is not None:
             return error_message(call, problem)
-        tool = self.tools_by_name[call["name"]]
-        arguments = self._arguments(tool, call, state, run)
+        runtime = self._runtime(call, state, run)
+        request = ToolCallRequest(call, tool, state, runtime)  # type: ignore[arg-type]  a state in any form
+        if self._wrap is None:
+            return await self._execute(request, run)
+
+        async def handler(changed: ToolCallRequest) -> object:
+            if changed.tool is None and changed.tool_call["name"] not in self.tools_by_name:
+                return error_message(
+                    changed.tool_call,
+                    problem_of(changed.tool_call, message, self.tools_by_name) or "",
+                )
+            return await self._execute(changed, run)
+
         try:
-            result = await tool._step({**call, "args": arguments, "type": "tool_call"}, run.child())
+            return self._as_result(await self._wrap(request, handler, run), call)
         except Exception as error:
-            text = None if ends_run(error) else self._error_text(error)
+            text = self._text_for_model(error)
             if text is None:
                 raise
             return error_message(call, text)
+
+    async def _execute(self, request: ToolCallRequest, run: Run) -> object:
+        """Run the tool of a request; return its message, or the message of an error that is handled."""
+        call = request.tool_call
+        tool = request.tool or self.tools_by_name[call["name"]]
+        injections = self._injections.get(tool.name)
+        if injections is None:
+            injections = injections_of(tool)
+        arguments = dict(call["args"])
+        if injections:
+            arguments |= injected_values(injections, request.runtime)
+        try:
+            result = await tool._step({**call, "args": arguments, "type": "tool_call"}, run.child())
+        except Exception as error:
+            text = self._text_for_model(error)
+            if text is None:
+                raise
+            return error_message(call, text)
+        return self._as_result(result, call)
+
+    def _as_result(self, result: object, call: ToolCall) -> object:
         if isinstance(result, BaseMessage | Command):
             return result
         if isinstance(result, list) and all(
@@ -119,10 +163,7 @@ class ToolNode(Runnable[Any, Any]):
             return result
         return ToolMessage(str(result), name=call["name"], tool_call_id=call["id"] or "")
 
-    def _arguments(self, tool: BaseTool, call: ToolCall, state: Any, run: Run) -> Values:  # noqa: ANN401  a state in the form of its schema: a dict, a list of messages, a model
-        injections = self._injections[tool.name]
-        if not injections:
-            return dict(call["args"])
+    def _runtime(self, call: ToolCall, state: Any, run: Run) -> ToolRuntime[Any]:  # noqa: ANN401  a state in the form of its schema: a dict, a list of messages, a model
         task = current_task.get()
         runtime: ToolRuntime[Any] = ToolRuntime(
             state=state,
@@ -130,24 +171,22 @@ class ToolNode(Runnable[Any, Any]):
             config=run.config(),
             tool_call_id=call["id"],
             store=None if task is None else task.store,
+            tools=list(self.tools_by_name.values()),
         )
         if task is not None:
             runtime.stream_writer = task.stream_writer
-        return {**call["args"], **injected_values(injections, runtime)}
+        return runtime
 
-    def _error_text(self, error: Exception) -> str | None:
+    def _text_for_model(self, error: Exception) -> str | None:
         """Return the error text for the model; None if the error is raised."""
         handler = self._handle_errors
-        if handler is True:
-            is_told = not is_program_error(error)
-            return ERROR_TEMPLATE.format(error=repr(error)) if is_told else None
-        if handler is False:
+        if handler is False or ends_run(error) or not isinstance(error, self._handled_errors):
             return None
-        if isinstance(handler, str):
-            return handler
-        if isinstance(handler, type | tuple):
-            return ERROR_TEMPLATE.format(error=repr(error)) if isinstance(error, handler) else None
-        return str(handler(error))
+        if handler is True and is_program_error(error):
+            return None
+        if isinstance(handler, bool | type | tuple):
+            return ERROR_TEMPLATE.format(error=repr(error))
+        return handler if isinstance(handler, str) else str(handler(error))
 
     def _answer(self, results: list[Any], form: str) -> object:
         items = [
@@ -160,6 +199,27 @@ class ToolNode(Runnable[Any, Any]):
         messages = [item for item in items if not isinstance(item, Command)]
         commands = [item for item in items if isinstance(item, Command)]
         return [*commands, Command(update={self.messages_key: messages})] if messages else commands
+
+
+def _handled_errors(handler: HandleErrors) -> tuple[type[Exception], ...]:
+    """Return the classes of errors that a handler is for: those of its annotation, if it is a function that has one."""
+    if isinstance(handler, type):
+        return (handler,)
+    if isinstance(handler, tuple):
+        return handler
+    if isinstance(handler, bool | str):
+        return (Exception,)
+    try:
+        parameters = list(inspect.signature(handler).parameters)
+        hint = get_type_hints(handler).get(parameters[-1]) if parameters else None
+    except (TypeError, ValueError, NameError):
+        return (Exception,)
+    classes = tuple(
+        part
+        for part in (get_args(hint) or (hint,))
+        if isinstance(part, type) and issubclass(part, Exception)
+    )
+    return classes or (Exception,)
 
 
 def tools_condition(state: object, messages_key: str = "messages") -> Literal["tools", "__end__"]:

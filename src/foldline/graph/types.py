@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from typing_extensions import TypeVar
+
 from foldline._config import RunnableConfig
-from foldline.workflows.interrupts import Command, Interrupt, interrupt
+from foldline.workflows.interrupts import Command, Interrupt, interrupt, is_invalid_resume
 from foldline.workflows.retry import RetryPolicy, default_retry_on
 
 __all__ = [
@@ -27,8 +29,13 @@ __all__ = [
     "TaskError",
     "default_retry_on",
     "interrupt",
+    "is_invalid_resume",
 ]
 
+StateT = TypeVar("StateT", default=Any)
+ContextT = TypeVar("ContextT", default=Any)
+InputT = TypeVar("InputT", default=StateT)
+OutputT = TypeVar("OutputT", default=StateT)
 START = "__start__"
 END = "__end__"
 Durability = Literal["sync", "async", "exit"]

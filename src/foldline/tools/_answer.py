@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from foldline._io import OutOfTime
 from foldline._run import Run
-from foldline.exceptions import ToolException, UsageError
+from foldline.exceptions import ToolException, UsageError, is_invalid_resume
 from foldline.tools._content import as_message
 from foldline.tools.errors import ToolTimeoutError
 
@@ -26,7 +26,7 @@ async def answer(tool: BaseTool, arguments: object, call_id: str | None, run: Ru
         if tool.response_format == "content_and_artifact":
             output, artifact = _pair(tool.name, output)
     except ValidationError as error:
-        if not tool.handle_validation_error:
+        if not tool.handle_validation_error or is_invalid_resume(error):
             raise
         output, status = _validation_error_text(tool, error), "error"
     except ToolException as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foldline.checkpoint.base import Entry
-from foldline.workflows.interrupts import Interrupt
+from foldline.workflows.interrupts import Interrupt, request_data
 from foldline.workflows.journal import Journal
 from foldline.workflows.scope import FlowContext, current_scope
 from foldline.workflows.tokens import TokenHandler
@@ -55,8 +55,7 @@ class FlowOutput:
     def publish_stop(self, interrupts: list[Interrupt]) -> None:
         """Publish that the flow stopped for these questions."""
         for item in interrupts:
-            data = {"interrupt_id": item.id, "payload": item.value}
-            self.context.publish("input.requested", None, data)
+            self.context.publish("input.requested", None, request_data(item))
         self.context.publish("values", None, {"__interrupt__": tuple(interrupts)})
         self.publish_result(interrupts=interrupts)
 

@@ -20,6 +20,10 @@ from foldline.workflows.interrupts import (
     Interrupt,
     InterruptScope,
     answers_for,
+    is_invalid_resume,
+    question_row,
+    reopened_questions,
+    valid_answers,
 )
 from foldline.workflows.journal import Journal, encode_error
 from foldline.workflows.log import ends_run
@@ -54,6 +58,8 @@ class FlowRun:
         self.run = run
         self.io: IO = run.io
         self.interrupts: list[Interrupt] = []
+        self._invalid_answer: Exception | None = None
+        """The error of an answer that does not fit its question, raised when the other answers were used."""
         outer = current_parent.get()
         saver, thread_id = flow.checkpointer, run.configurable.get("thread_id")
         key, old_key, lineage = "", None, None
@@ -132,8 +138,12 @@ class FlowRun:
             output = await self._call(arguments)
         except FlowInterrupt as stop:
             await self._stop(stop.interrupts)
+            if self._invalid_answer is not None:
+                raise self._invalid_answer from None
             return None
         except Exception as error:
+            if is_invalid_resume(error):  # its question stays open
+                await self._stop(reopened_questions(error))
             if not ends_run(error):  # else nothing can be stored, or another run has the thread
                 await self._fail(error)
             raise
@@ -260,7 +270,9 @@ class FlowRun:
         return self._stored_arguments(journal)
 
     async def _answer(self, journal: Journal, command: Command[Any]) -> Arguments:
-        answers = _answers(command, journal, is_unfinished=journal.is_unfinished)
+        answers, self._invalid_answer = _answers(
+            command, journal, is_unfinished=journal.is_unfinished
+        )
         self._check_flow(journal)
         packed = {key: pack(item, "an answer") for key, item in answers.items()}
         await journal.write(self.io, "resume", answers=packed)
@@ -355,8 +367,8 @@ class FlowRun:
     async def _stop(self, interrupts: list[Interrupt]) -> None:
         self.interrupts = interrupts
         if self.journal is not None:
-            questions = [[item.id, pack(item.value, "a question")] for item in interrupts]
-            await self.journal.write(self.io, "stop", interrupts=questions)
+            rows = [question_row(item) for item in interrupts]
+            await self.journal.write(self.io, "stop", interrupts=rows)
         self.output.publish_stop(interrupts)
 
     async def _fail(self, error: Exception) -> None:
@@ -413,9 +425,9 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 def _answers(
     command: Command[Any], journal: Journal, *, is_unfinished: bool = True
-) -> dict[str, Any]:
-    """Return the answers of a command; raise if there is no question for one, or decisions do not fit it."""
+) -> tuple[dict[str, Any], Exception | None]:
+    """Return the answers of a command, and the error of those that do not fit; raise if none does."""
     questions = journal.interrupts if is_unfinished else []
     answers = answers_for(command.resume, questions, journal.answered_at)
     check_reviews(questions, answers)
-    return answers
+    return valid_answers(answers, questions)

@@ -23,7 +23,7 @@ from typing import Any
 from foldline._io import IO, mutex
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowChangedError, SchemaError
-from foldline.workflows.interrupts import Interrupt
+from foldline.workflows.interrupts import Interrupt, question_of_row
 from foldline.workflows.log import Lineage, Log, PendingEntry
 from foldline.workflows.thread_owner import ThreadOwner
 from foldline.workflows.values import from_text, pack
@@ -133,7 +133,9 @@ class Journal:
             elif kind in ("step", "fail"):
                 self._take_step(body["place"], body)
             elif kind == "stop":
-                self.interrupts = [Interrupt(value, key) for key, value in body["interrupts"]]
+                self.interrupts = [question_of_row(row)[0] for row in body["interrupts"]]
+                for question in self.interrupts:  # an earlier answer did not fit
+                    self.answers.pop(question.id, None)
             elif kind == "resume":
                 self.answers |= body["answers"]
                 self.interrupts, self.answered_at = [], body.get("at")

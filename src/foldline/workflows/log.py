@@ -16,6 +16,7 @@ from foldline._io import IO, RunningBody, mutex, shield
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowChangedError, SchemaError, StoreError, UsageError
 from foldline.utils.uuid import new_id
+from foldline.workflows.interrupts import is_invalid_resume
 from foldline.workflows.thread_owner import ThreadOwner
 from foldline.workflows.values import from_text, to_text
 
@@ -292,11 +293,11 @@ def check_durability(durability: object) -> None:
 def ends_run(error: BaseException) -> bool:
     """Whether a run cannot continue after an error: its thread cannot be stored, or does not match the code.
 
-    Such an error is neither retried nor sent to a model.
+    So does an answer that does not fit its question. Such an error is neither retried nor sent to a model.
     """
     if isinstance(error, StoreError):
         return error.ends_run
-    return isinstance(error, FlowChangedError)
+    return isinstance(error, FlowChangedError) or is_invalid_resume(error)
 
 
 def thread_of(configurable: Mapping[str, Any], name: str) -> str:

@@ -63,6 +63,8 @@ class RunContext(Generic[ThreadT]):
         outer_stops = outer is not None and outer.can_stop
         self.can_stop: bool = self.log is not None or outer_stops
         """Whether the run may stop for an answer and continue later."""
+        self.invalid_answer: Exception | None = None
+        """The error of an answer that does not fit its question, raised when the other answers were used."""
         self.output = EventOutput(run.io, self.namespace, wants)
         self._adding = mutex()
 

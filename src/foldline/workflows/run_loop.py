@@ -11,7 +11,12 @@ from contextlib import aclosing
 from typing import Any, Generic, TypeVar
 
 from foldline.workflows.events import FlowEvent
-from foldline.workflows.interrupts import FlowInterrupt, Interrupt
+from foldline.workflows.interrupts import (
+    FlowInterrupt,
+    Interrupt,
+    is_invalid_resume,
+    reopened_questions,
+)
 from foldline.workflows.nesting import Parent
 from foldline.workflows.run_context import RunContext
 
@@ -120,3 +125,10 @@ class RunLoop(ABC, Generic[ContextT]):
         except FlowInterrupt as stop:
             thread.interrupts = stop.interrupts
             await self.keep_questions(stop.interrupts)
+        except Exception as error:
+            if is_invalid_resume(error):  # its question stays open
+                thread.interrupts = reopened_questions(error)
+                await self.keep_questions(thread.interrupts)
+            raise
+        if self.context.invalid_answer is not None:
+            raise self.context.invalid_answer

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from foldline.exceptions import EmptyInputError
 from foldline.workflows.decisions import Decision, check_reviews
-from foldline.workflows.interrupts import Command, answers_for
+from foldline.workflows.interrupts import Command, answers_for, valid_answers
 from foldline.workflows.run_context import RunContext
 
 __all__ = ["ThreadStart"]
@@ -62,10 +62,11 @@ class ThreadStart(ABC, Generic[ContextT]):
         await owner.claim_to_answer(context.io, check)
 
     def _answers(self, command: Command[Any]) -> dict[str, Any]:
-        """Return the answers of a command; raise if there is no question for one of them."""
-        thread = self.context.thread
+        """Return the answers of a command; raise if there is no question for one of them, or none fits its schema."""
+        context, thread = self.context, self.context.thread
         answers = answers_for(command.resume, thread.questions, thread.answered_at)
         check_reviews(thread.questions, answers, self.check_decision)
+        answers, context.invalid_answer = valid_answers(answers, thread.questions)
         return answers
 
     def check_decision(self, name: str, decision: Decision) -> None:

@@ -91,6 +91,12 @@ class ThreadState(ABC):
         """The questions that an answer may be for."""
         return self.interrupts
 
+    def open_questions(self, questions: Sequence[Interrupt]) -> None:
+        """Open the questions at which a run stopped; an earlier answer to one of them did not fit it."""
+        self.interrupts = list(questions)
+        for question in questions:
+            self.answers.pop(question.id, None)
+
     def take_answers(self, answers: dict[str, Any], at: str | None) -> None:
         """Add answers; other questions stay open."""
         self.answers |= answers

@@ -94,7 +94,11 @@ class View:
                 update["__metadata__"] = {"cached": True}
             yield update
         elif event.method == "input.requested":
-            yield {"__interrupt__": (Interrupt(event.data["payload"], event.data["interrupt_id"]),)}
+            data = event.data
+            question: Interrupt[Any] = Interrupt(
+                data["payload"], data["interrupt_id"], response_schema=data.get("response_schema")
+            )
+            yield {"__interrupt__": (question,)}
 
     def _values(self, event: FlowEvent) -> Iterator[Any]:
         if event.method == "values":

@@ -94,7 +94,7 @@ class Thread(ThreadState):
         elif record.kind in ("call", "start"):
             self.started.add(record.call_id or "")
         elif record.kind == "interrupt":
-            self.interrupts = record.interrupts
+            self.open_questions(record.interrupts)
             self.started = set()  # the tool that asks is called again from its beginning
         elif record.kind == "resume":
             self.take_answers(record.answers, record.at)
@@ -134,7 +134,7 @@ class Codec:
             "node": record.node, "next": record.next,
             "place" if record.kind == "call" else "call_id": record.call_id,
             "tool": record.tool, "args": _to_json(record.args, "the arguments of a call"),
-            "interrupts": [[item.id, _to_json(item.value, "an interrupt")] for item in record.interrupts],
+            "interrupts": [_question(item) for item in record.interrupts],
             "answers": {key: _to_json(item, "an answer") for key, item in record.answers.items()},
             "values": self.encode(record.values),
             "lineage": record.lineage,
@@ -156,7 +156,7 @@ class Codec:
                 call_id=body.get("place" if body["kind"] == "call" else "call_id"),
                 tool=body.get("tool"),
                 args=dict(body.get("args", {})),
-                interrupts=[Interrupt(value, id) for id, value in body.get("interrupts", ())],
+                interrupts=[_read_question(row) for row in body.get("interrupts", ())],
                 answers=dict(body.get("answers", {})),
                 values=self.decode(body.get("values", {})),
                 lineage=body.get("lineage"),
@@ -194,6 +194,19 @@ def _message(value: object) -> BaseMessage:
     if not isinstance(message, BaseMessage):
         raise SchemaError(f"a checkpoint's messages hold a {type(message).__name__}")
     return message
+
+
+def _question(question: Interrupt) -> list[Any]:
+    """Return a question as JSON, in the form of `question_row`; an agent's questions have no task."""
+    row = [question.id, _to_json(question.value, "an interrupt")]
+    if question.response_schema is None:
+        return row
+    return [*row, None, question.response_schema, question.check]
+
+
+def _read_question(row: Sequence[Any]) -> Interrupt:
+    id, value, _, schema, check = [*row, None, None, None][:5]
+    return Interrupt(value, id, response_schema=schema, check=check or "schema")
 
 
 def _to_json(value: object, what: str) -> object:

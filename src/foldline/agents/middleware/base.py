@@ -263,16 +263,27 @@ def wrap_of(middleware: AgentMiddleware, name: Literal["model", "tool"]) -> Wrap
     if has_body:
         wrap: Wrap = getattr(middleware, f"_around_{name}")
         return wrap
-    if not (has_sync or has_async):
+    return wrap_of_functions(
+        getattr(middleware, public) if has_sync else None,
+        getattr(middleware, f"a{public}") if has_async else None,
+    )
+
+
+def wrap_of_functions(
+    function: Callable[..., Any] | None, async_function: Callable[..., Any] | None
+) -> Wrap | None:
+    """Return a sync and an async wrapper as one body for both modes; None if there is neither."""
+    if function is None and async_function is None:
         return None
 
     async def call(request: object, handler: Handler, run: Run) -> object:
-        if has_async and (not run.io.blocking or not has_sync):
+        if async_function is not None and (not run.io.blocking or function is None):
             with run.current():
-                return await run.io.call(getattr(middleware, f"a{public}"), request, handler)
+                return await run.io.call(async_function, request, handler)
+        assert function is not None
         async with _blocking_handler(run.io, handler) as sync_handler:
             with run.current():
-                return await run.io.call(getattr(middleware, public), request, sync_handler)
+                return await run.io.call(function, request, sync_handler)
 
     return call
 

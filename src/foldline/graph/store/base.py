@@ -12,12 +12,17 @@ from foldline._items.base import (
     MatchCondition,
     Op,
     PutOp,
+    Result,
     SearchItem,
     SearchOp,
     TTLConfig,
+    validate_op_namespace,
 )
+from foldline._items.batched import AsyncBatchedBaseStore
+from foldline._items.paths import get_text_at_path
 
 __all__ = [
+    "AsyncBatchedBaseStore",
     "BaseStore",
     "GetOp",
     "IndexConfig",
@@ -27,7 +32,10 @@ __all__ = [
     "MatchCondition",
     "Op",
     "PutOp",
+    "Result",
     "SearchItem",
     "SearchOp",
     "TTLConfig",
+    "get_text_at_path",
+    "validate_op_namespace",
 ]
