@@ -30,10 +30,20 @@ R = TypeVar("R")
 class TaskFuture(Awaitable[R], Generic[R]):
     """A running task: `.result()` waits for it in a sync entrypoint, `await` in an async one."""
 
-    def __init__(self, call: StepCall[R], *, is_async: bool) -> None:
+    def __init__(self, call: StepCall[R], scope: Scope, *, is_async: bool) -> None:
         io = ASYNC if is_async else BLOCKING
         self._is_async = is_async
-        self._work = io.start(run_call(call, io)) if is_async else _StartedCall(call)
+        scope.flow.tasks[call.place] = self
+        self._work = io.start(self._run(call, scope, io))
+
+    async def _run(self, call: StepCall[R], scope: Scope, io: IO) -> R:
+        try:
+            value: R = await run_call(call, io)
+        except Exception:  # it is stored
+            scope.flow.tasks.pop(call.place, None)
+            raise
+        scope.flow.tasks.pop(call.place, None)
+        return value
 
     def result(self, timeout: float | None = None) -> R:
         """Wait for the result."""
@@ -42,18 +52,21 @@ class TaskFuture(Awaitable[R], Generic[R]):
         value: R = drive(self._work.result())
         return value
 
+    def cancel(self) -> bool:
+        """Ask the task to stop; return False if it is finished, or runs in a thread, which cannot be stopped."""
+        return self._work.cancel()
+
+    async def end(self, io: IO) -> BaseException | None:
+        """Wait until the task has ended; return its error."""
+        if self._is_async:
+            return await self._work.end()
+        error: BaseException | None = await io.call(lambda: drive(self._work.end()))
+        return error
+
     def __await__(self) -> Generator[Any, None, R]:
         """Wait for the result."""
         value: R = yield from self._work.result().__await__()
         return value
-
-
-class _StartedCall:
-    def __init__(self, call: StepCall[Any]) -> None:
-        self._job = BLOCKING.start(run_call(call, BLOCKING))
-
-    async def result(self) -> Any:  # noqa: ANN401  the result of the task's function
-        return await self._job.result()
 
 
 class TaskFunction(Step[P, R]):
@@ -88,7 +101,7 @@ class TaskFunction(Step[P, R]):
         scope: Scope | None = current_scope.get()
         if scope is None:
             raise UsageError(f"the task {self.name!r} was called outside an entrypoint")
-        return TaskFuture(self.later(*args, **kwargs), is_async=bool(scope.is_async))
+        return TaskFuture(self.later(*args, **kwargs), scope, is_async=bool(scope.is_async))
 
 
 def task(

@@ -34,8 +34,9 @@ from foldline.workflows.durability import (
 from foldline.workflows.events import Emit
 from foldline.workflows.flow_run import Arguments, FlowRun
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
-from foldline.workflows.journal import KINDS, Journal, read_body
+from foldline.workflows.journal import FORM, KINDS, Journal, read_body
 from foldline.workflows.log import chain_of
+from foldline.workflows.nested_flow import NestedFlow
 from foldline.workflows.scope import FlowContext, current_scope
 from foldline.workflows.steps import Step
 from foldline.workflows.values import pack, unpack, unpack_plain
@@ -235,6 +236,8 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
     async def _invoke_body(self, input: object, run: Run) -> object:
         if (engine := self._engine) is not None:
             return await self._run_in_engine(engine, input, run)
+        if (nested := NestedFlow.find(self, input, run)) is not None:
+            return await nested.result(input, run.io)
         flow_run = FlowRun(self, run)
         return self._public_output(flow_run, await flow_run.result(input))
 
@@ -247,7 +250,13 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         refuse_stream(self.flow_name, self._engine)
         view = View(run.kwargs.get("stream_mode") or "updates", subgraphs=False)
 
+        nested = NestedFlow.find(self, input, run)
+
         async def body(emit: Emit) -> None:
+            if nested is not None:
+                nested.send_to(emit, view.wants)
+                await nested.result(input, run.io)
+                return
             flow_run = FlowRun(self, run, wants=view.wants, emit=emit)
             self._public_output(flow_run, await flow_run.result(input))
 
@@ -354,7 +363,7 @@ class FlowThread(Generic[P, R]):
         entries = await io.call(self._saver.read, self.thread_id, "")
         records = []
         for entry in chain_of(entries, self._at):
-            body = read_body(entry, KINDS, "a flow")
+            body = read_body(entry, KINDS, "a flow", form=FORM)
             records.append(
                 JournalRecord(
                     entry.id, body["kind"], body.get("at", ""), body.get("place"), body.get("value")

@@ -25,6 +25,7 @@ from foldline.workflows.journal import Journal, encode_error
 from foldline.workflows.log import ends_run
 from foldline.workflows.parent import Parent, current_parent
 from foldline.workflows.scope import FlowContext, Scope, enter_scope
+from foldline.workflows.started_tasks import finish_tasks
 from foldline.workflows.steps import digest_of
 from foldline.workflows.values import pack, unpack
 
@@ -95,6 +96,7 @@ class FlowRun:
             store=flow.store,
             context=run.kwargs.get("context"),
             key=f"{run_key}/{flow.flow_name}",
+            io=run.io,
         )
         if outer is not None and emit is outer.emit:
             self.context.namespace = (*namespace, flow.flow_name)
@@ -129,7 +131,7 @@ class FlowRun:
             self.interrupts = self.journal.interrupts
             return None
         try:
-            output = await self._call(arguments)
+            output = await finish_tasks(self._call(arguments), self.context, self.io)
         except FlowInterrupt as stop:
             await self._stop(stop.interrupts)
             return None
@@ -175,7 +177,10 @@ class FlowRun:
         """Begin a run with an input, or continue the one that has it; return None if that is finished."""
         arguments = self.flow.arguments(value)
         is_same = digest_of(*arguments) == (journal.run or {}).get("args")
-        if not self.flow.replaces_unfinished_run and not is_repeated(value):
+        replaces_run = self.flow.replaces_unfinished_run and not (
+            self.outer is not None and is_same
+        )
+        if not replaces_run and not is_repeated(value):
             if journal.is_done and not is_same:
                 raise FlowFinishedError(
                     f"thread {self.thread_id!r} has a finished run of {self.flow.flow_name} with another input, "
@@ -185,7 +190,7 @@ class FlowRun:
                 return None
             if journal.is_unfinished and is_same:
                 return await self._carry_on(journal)
-        if journal.is_unfinished and not self.flow.replaces_unfinished_run:
+        if journal.is_unfinished and not replaces_run:
             raise UsageError(
                 f"thread {self.thread_id!r} has an unfinished run of {self.flow.flow_name} with another input: "
                 "continue it with invoke(None), or use another thread"
