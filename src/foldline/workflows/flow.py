@@ -104,7 +104,9 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         self.version = version
         self.accepts = frozenset(accepts)
         self._as_step: Step[Any, Any] = Step(function, name=self.name, is_flow=True)
-        self.returns = self._as_step.returns
+        self.returns: Any = self._as_step.returns
+        self.saves: Any = self.returns
+        """The type of what the next run can read."""
         self.parameters = list(inspect.signature(function).parameters.values())
         self.parameter_types = self._read_types()
         self.durability = durability
@@ -179,7 +181,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             return value, {}
         names = ", ".join(parameter.name for parameter in self.parameters)
         raise UsageError(
-            f"{self.name} takes ({names}): invoke it with a dict of these, not {type(value).__name__}"
+            f"{self.flow_name} takes ({names}): invoke it with a dict of these, not {type(value).__name__}"
         )
 
     # -- running
@@ -226,8 +228,8 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             if flow_run.outer is not None:
                 raise FlowInterrupt(flow_run.interrupts)
             raise FlowInterruptedError(
-                f"{self.name} stopped for {len(flow_run.interrupts)} answer(s): continue with "
-                f"{self.name}.thread({flow_run.thread_id!r}).resume(answer)",
+                f"{self.flow_name} stopped for {len(flow_run.interrupts)} answer(s): continue with "
+                f"{self.flow_name}.thread({flow_run.thread_id!r}).resume(answer)",
                 flow_run.interrupts,
                 flow_run.thread_id,
             )
@@ -270,7 +272,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
     def thread(self, thread_id: str) -> FlowThread[P, R]:
         """Return a thread of this flow, which can be called, resumed and inspected."""
         if self.checkpointer is None:
-            raise UsageError(f"{self.name} has no checkpointer: @workflow(checkpointer=…)")
+            raise UsageError(f"{self.flow_name} has no checkpointer: @workflow(checkpointer=…)")
         return FlowThread(self, str(thread_id), self.checkpointer)
 
 

@@ -32,7 +32,7 @@ from foldline.workflows.values import pack, unpack
 if TYPE_CHECKING:
     from foldline.workflows.flow import Workflow
 
-__all__ = ["Arguments", "FlowRun"]
+__all__ = ["Arguments", "FlowRun", "pack_arguments"]
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 UNDO = "undo"
@@ -201,7 +201,7 @@ class FlowRun:
             name=self.flow.flow_name,
             version=self.flow.version,
             args=digest_of(*arguments),
-            input=self._pack_arguments(arguments),
+            input=pack_arguments(self.flow, arguments),
         )
         return arguments
 
@@ -220,19 +220,6 @@ class FlowRun:
             return other.ends_with_question
 
         await journal.owner.claim_to_answer(self.io, check)
-
-    def _pack_arguments(self, arguments: Arguments) -> object:
-        args, kwargs = arguments
-        types = self.flow.parameter_types
-        positional = [
-            pack(item, f"argument {number} of {self.flow.flow_name}", types.get(number, Any))
-            for number, item in enumerate(args)
-        ]
-        keywords = {
-            key: pack(item, f"argument {key!r} of {self.flow.flow_name}", types.get(key, Any))
-            for key, item in kwargs.items()
-        }
-        return [positional, keywords]
 
     def _stored_arguments(self, journal: Journal) -> Arguments:
         record = journal.run or {}
@@ -289,7 +276,9 @@ class FlowRun:
     def _version(self) -> str | None:
         if self.journal is None or self.journal.run is None:
             return self.flow.version
-        self.context.previous = self.journal.previous
+        if self.journal.previous is not None:
+            declared = self.flow.saves if self.journal.has_saved_value else self.flow.returns
+            self.context.previous = unpack(self.journal.previous, "the last result", declared)
         version: str | None = self.journal.run.get("version")
         return version
 
@@ -352,7 +341,7 @@ class FlowRun:
             returns = self.flow.returns
             fields = {"value": pack(result, f"the result of {self.flow.flow_name}", returns)}
             if saved is not result:
-                fields["saved"] = pack(saved, f"what {self.flow.flow_name} saves")
+                fields["saved"] = pack(saved, f"what {self.flow.flow_name} saves", self.flow.saves)
             await self.journal.write(self.io, "end", **fields)
         self.output.publish_end(result)
         return result
@@ -395,6 +384,21 @@ class FlowRun:
             await self.io.call(compensate, value)
         if journal is not None:
             await journal.write(self.io, "step", place=undo_place, args=UNDO, value=None)
+
+
+def pack_arguments(flow: Workflow[Any, Any], arguments: Arguments) -> object:
+    """Return the arguments of a flow as JSON."""
+    args, kwargs = arguments
+    types = flow.parameter_types
+    positional = [
+        pack(item, f"argument {number} of {flow.flow_name}", types.get(number, Any))
+        for number, item in enumerate(args)
+    ]
+    keywords = {
+        key: pack(item, f"argument {key!r} of {flow.flow_name}", types.get(key, Any))
+        for key, item in kwargs.items()
+    }
+    return [positional, keywords]
 
 
 def is_repeated(value: object) -> bool:

@@ -7,6 +7,7 @@
     resume   the answers to them
     claim    a process continues the run (after a crash)
     end      the run is done: its result; or it failed: its error, and the failed steps that the next attempt repeats
+    update   what the next run can read was changed from outside; the run before it is over
 
 A place is `parent/name#n`: the n-th call of a step of that name under its parent. A flow that the flow calls is such a
 step too, and its steps are places under it; in records of form 1 it has a journal of its own.
@@ -34,7 +35,7 @@ __all__ = ["Journal", "decode_error", "encode_error", "read_body"]
 VERSION = 1
 FORM = 2
 """The form of the records of flows; in form 1 nested flows have journals of their own."""
-KINDS = frozenset({"flow", "step", "fail", "stop", "resume", "claim", "end"})
+KINDS = frozenset({"flow", "step", "fail", "stop", "resume", "claim", "end", "update"})
 
 
 @dataclass
@@ -66,6 +67,8 @@ class Journal:
     ending: dict[str, Any] | None = None
     previous: Any = None
     """The result of the previous run, as JSON."""
+    has_saved_value: bool = False
+    """Whether `previous` is a value that the previous run saved beside its result."""
     on_write: Callable[[Entry, dict[str, Any]], None] | None = None
     """Called with every record that is stored."""
 
@@ -147,6 +150,9 @@ class Journal:
                 self.interrupts, self.answered_at = [], body.get("at")
             elif kind == "end":
                 self._end(body)
+            elif kind == "update":
+                self.interrupts = []
+                self._end({**body, "value": body["saved"]})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SchemaError(
                 f"record {id} of thread {self.thread_id!r} is damaged: {error}"
@@ -171,6 +177,7 @@ class Journal:
         self.ending = body
         if "value" in body:
             self.previous = body.get("saved", body["value"])
+            self.has_saved_value = "saved" in body
         for place in body.get("again", ()):
             self.steps.pop(place, None)
 
