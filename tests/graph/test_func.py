@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import operator
+import threading
 import time
-from typing import Any
+from typing import Annotated, Any
 from uuid import uuid4
 
 import pytest
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from foldline.agents import create_agent
 from foldline.checkpoint import Entry
 from foldline.exceptions import InvalidUpdateError, SchemaError, UsageError
 from foldline.graph import END, START, StateGraph
 from foldline.graph.cache import InMemoryCache
 from foldline.graph.func import entrypoint, task
 from foldline.graph.types import CachePolicy, StateUpdate
+from foldline.testing import Call, ScriptedChatModel
+from foldline.tools import tool
 from foldline.workflows import Command, interrupt
 
 
@@ -408,3 +413,211 @@ def test_a_task_of_a_partial_has_the_name_of_its_function(call):
         return one_more(number).result()
 
     assert call.stream(flow, 1) == [{"add": 2}, {"flow": 2}]
+
+
+def test_G40_a_task_in_a_tool_of_an_agent_is_not_repeated_when_the_tool_asks(call, saver, thread):
+    ran = []
+
+    @task
+    def slow(number: int) -> int:
+        time.sleep(0.2)
+        ran.append(number)
+        return number
+
+    @tool
+    def ask(number: int) -> str:
+        """Ask."""
+        future = slow(number)
+        answer = interrupt("q")
+        return f"{future.result()} {answer}"
+
+    def turn(request: Any) -> Any:
+        last = request.messages[-1]
+        return last.text if last.type == "tool" else [Call("ask", {"number": 1}, id="c")]
+
+    agent = create_agent(ScriptedChatModel(script=turn), [ask], checkpointer=saver)
+    call.invoke(agent, "go", thread)
+    result = call.invoke(agent, Command(resume="yes"), thread)
+    assert result["messages"][-1].text == "1 yes"
+    assert ran == [1]
+
+
+# -- cancelling
+
+
+class Slow:
+    """A quick and a slow part that run at once; `log` is what ended."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    async def async_part(self, name: str) -> str:
+        try:
+            await asyncio.sleep(0 if name == "quick" else 30)
+        except asyncio.CancelledError:
+            self.log.append(f"{name} cancelled")
+            raise
+        self.log.append(name)
+        return name
+
+    def sync_part(self, name: str) -> str:
+        time.sleep(0 if name == "quick" else 1)
+        self.log.append(name)
+        return name
+
+
+class Names(TypedDict, total=False):
+    names: Annotated[list[str], operator.add]
+
+
+def fan_graph(saver, slow, *, is_async):
+    async def async_quick(state: Names) -> Names:
+        return {"names": [await slow.async_part("quick")]}
+
+    async def async_slow(state: Names) -> Names:
+        return {"names": [await slow.async_part("slow")]}
+
+    def sync_quick(state: Names) -> Names:
+        return {"names": [slow.sync_part("quick")]}
+
+    def sync_slow(state: Names) -> Names:
+        return {"names": [slow.sync_part("slow")]}
+
+    builder = StateGraph(Names)
+    builder.add_node("quick", async_quick if is_async else sync_quick)
+    builder.add_node("slow", async_slow if is_async else sync_slow)
+    builder.add_node("after", sync_quick)
+    builder.add_edge(START, "quick")
+    builder.add_edge(START, "slow")
+    builder.add_edge("slow", "after")
+    return builder.compile(checkpointer=saver)
+
+
+def take_one(call, runnable, value, thread):
+    """Return the first piece of a stream, and close it."""
+    if not call.is_async:
+        pieces = runnable.stream(value, thread)
+        piece = next(pieces)
+        pieces.close()
+        return piece
+
+    async def body() -> Any:
+        pieces = runnable.astream(value, thread)
+        piece = await anext(pieces)
+        await pieces.aclose()
+        return piece
+
+    return asyncio.run(body())
+
+
+def test_G37_closing_a_stream_of_a_graph_cancels_running_nodes_and_keeps_finished_ones(
+    call, saver, thread
+):
+    slow = Slow()
+    graph = fan_graph(saver, slow, is_async=call.is_async)
+
+    assert take_one(call, graph, {}, thread) == {"quick": {"names": ["quick"]}}
+
+    state = call.run(graph, "get_state", thread)
+    if call.is_async:
+        assert (state.values, state.next) == ({"names": ["quick"]}, ("slow",))
+        assert slow.log == ["quick", "slow cancelled"]
+    else:  # a thread cannot be stopped: it ends and is stored, and no further node begins
+        assert (state.values, state.next) == ({"names": ["quick", "slow"]}, ("after",))
+        assert slow.log == ["quick", "slow"]
+
+
+def test_G37_closing_a_stream_of_an_entrypoint_cancels_running_tasks_and_keeps_finished_ones(
+    call, saver, thread
+):
+    slow = Slow()
+    sync_part, async_part = task(slow.sync_part), task(slow.async_part)
+
+    @entrypoint(checkpointer=saver, name="flow")
+    def sync_flow(_: int) -> list[str]:
+        futures = [sync_part(name) for name in ("quick", "slow")]
+        return [*[future.result() for future in futures], sync_part("after").result()]
+
+    @entrypoint(checkpointer=saver, name="flow")
+    async def async_flow(_: int) -> list[str]:
+        return list(await asyncio.gather(*map(async_part, ("quick", "slow"))))
+
+    flow = async_flow if call.is_async else sync_flow
+    assert list(take_one(call, flow, 1, thread).values()) == ["quick"]
+
+    steps = flow.thread(thread["configurable"]["thread_id"]).state().steps
+    assert call.run(flow, "get_state", thread).next == ("flow",)
+    if call.is_async:
+        assert list(steps.values()) == ["quick"]
+        assert slow.log == ["quick", "slow cancelled"]
+    else:  # a thread cannot be stopped: it ends and is stored, and no further task begins
+        assert sorted(steps.values()) == slow.log == ["quick", "slow"]
+
+
+def test_G37_a_cancelled_task_runs_again_when_the_run_goes_on(saver, thread):
+    calls = []
+
+    @task
+    async def work(number: int) -> int:
+        calls.append(number)
+        await asyncio.sleep(0.1)
+        return number
+
+    @entrypoint(checkpointer=saver)
+    async def flow(_: int) -> list[Any]:
+        futures = [work(1), work(2)]
+        await asyncio.sleep(0.02)
+        assert futures.pop().cancel()
+        results = list(await asyncio.gather(*futures))
+        assert futures[0].cancel() is False  # it is finished
+        return [*results, interrupt("q")]
+
+    async def body() -> Any:
+        await flow.ainvoke(1, thread)
+        steps = (await flow.thread(thread["configurable"]["thread_id"]).astate()).steps
+        assert steps == {"work#0": 1}
+        return await flow.ainvoke(Command(resume="x"), thread)
+
+    assert asyncio.run(body()) == [1, "x"]
+    assert calls == [1, 2, 2]
+
+
+def test_G37_a_task_in_a_thread_cannot_be_cancelled_and_is_stored(saver, thread):
+    started = threading.Event()
+
+    @task
+    def work(number: int) -> int:
+        started.set()
+        time.sleep(0.1)
+        return number
+
+    @entrypoint(checkpointer=saver)
+    def flow(_: int) -> Any:
+        future = work(1)
+        started.wait()
+        assert future.cancel() is False
+        return interrupt("q")
+
+    flow.invoke(1, thread)
+    assert flow.thread(thread["configurable"]["thread_id"]).state().steps == {"work#0": 1}
+
+
+def test_G37_a_failing_node_lets_the_others_finish_and_stores_them(call, saver, thread):
+    def fails(state: Names) -> Names:
+        raise ValueError("no")
+
+    def other(state: Names) -> Names:
+        time.sleep(0.1)
+        return {"names": ["other"]}
+
+    builder = StateGraph(Names)
+    builder.add_node("fails", fails)
+    builder.add_node("other", other)
+    builder.add_edge(START, "fails")
+    builder.add_edge(START, "other")
+    graph = builder.compile(checkpointer=saver)
+
+    with pytest.raises(ValueError, match="no"):
+        call.invoke(graph, {}, thread)
+    state = call.run(graph, "get_state", thread)
+    assert (state.values, state.next) == ({"names": ["other"]}, ("fails",))

@@ -32,7 +32,9 @@ from foldline.graph.types import CachePolicy, RetryPolicy, StateSnapshot, StateU
 from foldline.utils.short_repr import short_repr
 from foldline.workflows.flow import Workflow
 from foldline.workflows.flow_run import Arguments
+from foldline.workflows.nesting import task_scope
 from foldline.workflows.scope import FlowContext, Scope, current_scope
+from foldline.workflows.started_tasks import StartedTasks
 from foldline.workflows.steps import Step, StepCall, digest_of, run_call
 from foldline.workflows.values import pack, unpack
 
@@ -51,16 +53,17 @@ class TaskFuture(Awaitable[R], Generic[R]):
     def __init__(self, call: StepCall[R], scope: Scope, *, is_async: bool) -> None:
         io = ASYNC if is_async else BLOCKING
         self._is_async = is_async
-        scope.flow.tasks[call.place] = self
-        self._work = io.start(self._run(call, scope, io))
+        tasks = scope.flow.tasks
+        tasks[call.place] = self
+        self._work = io.start(self._run(call, tasks, io))
 
-    async def _run(self, call: StepCall[R], scope: Scope, io: IO) -> R:
+    async def _run(self, call: StepCall[R], tasks: StartedTasks, io: IO) -> R:
         try:
             value: R = await run_call(call, io)
         except Exception:  # it is stored
-            scope.flow.tasks.pop(call.place, None)
+            tasks.pop(call.place, None)
             raise
-        scope.flow.tasks.pop(call.place, None)
+        tasks.pop(call.place, None)
         return value
 
     def result(self, timeout: float | None = None) -> R:
@@ -128,12 +131,13 @@ class TaskFunction(Step[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401  a future of the function's result
         """Start the task."""
-        scope: Scope | None = current_scope.get()
+        scope = task_scope()
         if scope is None:
             raise UsageError(
                 f"the task {self.name!r} was called outside an entrypoint and a node of a graph"
             )
-        return TaskFuture(self.later(*args, **kwargs), scope, is_async=_is_async(scope))
+        call: StepCall[Any] = StepCall(self, args, kwargs, scope, scope.place(self.name))
+        return TaskFuture(call, scope, is_async=_is_async(scope))
 
 
 def _is_async(scope: Scope) -> bool:

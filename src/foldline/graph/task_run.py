@@ -122,10 +122,10 @@ class TaskRun:
         await loop.context.check_owner()
         runtime = self._runtime(run)
         parent, interrupts = self._parent(), self._interrupt_scope()
-        with enter_step(parent, interrupts, run.io) as context, enter_node(runtime, current):
+        with enter_step(parent, interrupts, run.io), enter_node(runtime, current):
             try:
                 body = self.spec.call(value, run, runtime)
-                returned = await finish_tasks(body, context, run.io)
+                returned = await finish_tasks(body, parent, run.io)
             except ParentCommand as parent_command:
                 returned = parent_command.command
             result, update, goto = self._read(returned)

@@ -253,6 +253,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         view = View(run.kwargs.get("stream_mode") or "updates", subgraphs=False)
 
         nested = NestedFlow.find(self, input, run)
+        flow_runs: list[FlowRun] = []
 
         async def body(emit: Emit) -> None:
             if nested is not None:
@@ -260,12 +261,18 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
                 await nested.result(input, run.io)
                 return
             flow_run = FlowRun(self, run, wants=view.wants, emit=emit)
+            flow_runs.append(flow_run)
             self._public_output(flow_run, await flow_run.result(input))
 
         async with aclosing(run_in_background(run.io, body)) as events:
-            async for event in events:
-                for piece in view.pieces(event):
-                    yield piece
+            try:
+                async for event in events:
+                    for piece in view.pieces(event):
+                        yield piece
+            except GeneratorExit:
+                for flow_run in flow_runs:
+                    flow_run.close()
+                raise
 
     # -- threads
 

@@ -102,6 +102,10 @@ class FlowRun:
             self.context.namespace = (*namespace, flow.flow_name)
         self.output = FlowOutput(self.context, self.journal)
 
+    def close(self) -> None:
+        """Let no further step begin: the reader of the run has gone."""
+        self.context.tasks.is_closed = True
+
     async def result(self, value: object) -> object:
         """Run to the end, or to a question; the questions are in `interrupts`."""
         if self.journal is not None and self.outer is not None:

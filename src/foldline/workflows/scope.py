@@ -6,25 +6,26 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from foldline._io import IO
 from foldline.workflows.events import FlowEvent, Method
 from foldline.workflows.interrupts import InterruptScope, current_interrupt_scope
 from foldline.workflows.journal import Journal
 from foldline.workflows.parent import Parent, current_parent
+from foldline.workflows.started_tasks import StartedTasks
 
-__all__ = ["FlowContext", "Scope", "StartedTask", "current_scope", "enter_scope"]
+__all__ = [
+    "FlowContext",
+    "RunClosed",
+    "Scope",
+    "current_scope",
+    "enter_scope",
+]
 
 
-class StartedTask(Protocol):
-    """A task that runs while the code that started it goes on."""
-
-    def cancel(self) -> object:
-        """Ask it to stop."""
-
-    async def end(self, io: IO) -> BaseException | None:
-        """Wait until it has ended; return its error."""
+class RunClosed(BaseException):
+    """Ends the code of a run that was cancelled; not an `Exception`, so that `except Exception` does not catch it."""
 
 
 Undo = tuple[str, Callable[..., Any], Any]
@@ -42,8 +43,8 @@ class FlowContext:
     """The compensations of finished steps, in the order of finishing."""
     failures: dict[int, tuple[BaseException, str]] = field(default_factory=dict)
     """The errors of failed steps by identity, with their places."""
-    tasks: dict[str, StartedTask] = field(default_factory=dict)
-    """The tasks that were started and have not ended with a result, by place."""
+    tasks: StartedTasks = field(default_factory=StartedTasks)
+    """The tasks that were started; those of nested flows too."""
     io: IO | None = None
     """How the run waits."""
     version: str | None = None

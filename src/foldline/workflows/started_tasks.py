@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from foldline._io import IO
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
-from foldline.workflows.scope import FlowContext
 
-__all__ = ["finish_tasks"]
+__all__ = ["StartedTask", "StartedTasks", "TaskOwner", "finish_tasks"]
 
 
-async def finish_tasks(body: Coroutine[Any, Any, Any], flow: FlowContext | None, io: IO) -> Any:  # noqa: ANN401  the result of the body
+class StartedTask(Protocol):
+    """A task that runs while the code that started it goes on."""
+
+    def cancel(self) -> object:
+        """Ask it to stop."""
+
+    async def end(self, io: IO) -> BaseException | None:
+        """Wait until it has ended; return its error."""
+
+
+class StartedTasks(dict[str, StartedTask]):
+    """The tasks of a run that were started and have not ended with a result, by place."""
+
+    is_closed = False
+    """Whether the run was cancelled, or its reader has gone: no further step begins."""
+
+
+class TaskOwner(Protocol):
+    """The code that starts tasks: a flow, a node or a tool."""
+
+    @property
+    def tasks(self) -> StartedTasks | None:
+        """Its tasks; None if it has started none."""
+
+
+async def finish_tasks(body: Coroutine[Any, Any, Any], owner: TaskOwner, io: IO) -> Any:  # noqa: ANN401  the result of the body
     """Run the code of a flow, a node or a tool, then wait for the tasks that it has started.
 
     Their questions are asked together with its own. If the code is cancelled, they are cancelled too.
@@ -21,38 +44,38 @@ async def finish_tasks(body: Coroutine[Any, Any, Any], flow: FlowContext | None,
     try:
         result = await body
     except FlowInterrupt as stop:
-        questions = await _wait(flow, io)
+        questions = await _wait(owner, io)
         own = [item for item in stop.interrupts if item not in questions]
         if questions:
             raise FlowInterrupt([*questions, *own]) from None
         raise
     except Exception:
-        await _wait(flow, io)
+        await _wait(owner, io)
         raise
     except BaseException:
-        await _cancel(flow, io)
+        await _cancel(owner, io)
         raise
-    questions = await _wait(flow, io)
-    if questions:
+    if owner.tasks and (questions := await _wait(owner, io)):
         raise FlowInterrupt(questions)
     return result
 
 
-async def _wait(flow: FlowContext | None, io: IO) -> list[Interrupt]:
+async def _wait(owner: TaskOwner, io: IO) -> list[Interrupt]:
     """Wait for the tasks, and those that they start; return the questions that they ask, in the order of starting."""
     questions: list[Interrupt] = []
-    while flow is not None and flow.tasks:
-        place = next(iter(flow.tasks))
-        error = await flow.tasks[place].end(io)
-        flow.tasks.pop(place, None)
+    while owner.tasks:
+        place = next(iter(owner.tasks))
+        error = await owner.tasks[place].end(io)
+        owner.tasks.pop(place, None)
         if isinstance(error, FlowInterrupt):
             questions += [item for item in error.interrupts if item not in questions]
     return questions
 
 
-async def _cancel(flow: FlowContext | None, io: IO) -> None:
-    tasks = [] if flow is None else list(flow.tasks.values())
-    running = [task for task in tasks if task.cancel()]  # a thread cannot be stopped
-    for task in running:
-        with suppress(Exception):
-            await task.end(io)
+async def _cancel(owner: TaskOwner, io: IO) -> None:
+    """Cancel the tasks; wait for those that can be cancelled, and in sync code for threads, which cannot."""
+    if owner.tasks is None:
+        return
+    owner.tasks.is_closed = True
+    for task in [task for task in owner.tasks.values() if task.cancel() or io.blocking]:
+        await task.end(io)

@@ -25,7 +25,7 @@ from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import Journal, decode_error, encode_error
 from foldline.workflows.log import ends_run
 from foldline.workflows.retry import RetryPolicy, policies_of, run_attempts
-from foldline.workflows.scope import Scope, current_scope, enter_scope
+from foldline.workflows.scope import RunClosed, Scope, current_scope, enter_scope
 from foldline.workflows.step_trace import trace_step
 from foldline.workflows.values import pack, unpack
 
@@ -176,6 +176,8 @@ async def run_call(call: StepCall[Any], io: IO) -> Any:  # noqa: ANN401  the res
     scope = call.scope
     if scope is None:
         return await _attempt(call, io, None)
+    if scope.flow.tasks.is_closed:
+        raise RunClosed(f"{call.place} was not run: the run was cancelled")
     journal = scope.journal
     if journal is None:
         where, returns = f"the result of {call.place}", call.step.returns
