@@ -26,13 +26,14 @@ from foldline.agents import create_agent
 from foldline.agents.middleware import HumanInTheLoopMiddleware
 from foldline.checkpoint import BaseCheckpointSaver, PostgresSaver, SqliteSaver
 from foldline.exceptions import EmptyInputError, NothingToResumeError
-from foldline.graph import START, StateGraph
+from foldline.graph import START, StateGraph, create_react_agent
+from foldline.graph.func import entrypoint, task
 from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
 from foldline.utils.data_places import is_url
 from foldline.workflows import Command, idempotency_key, interrupt, step, workflow
 
-FACES = ("agent", "graph", "subgraph", "flow")
+FACES = ("agent", "graph", "subgraph", "flow", "entrypoint", "react")
 STEPS = 4
 """Effects of a run that is killed; the third waits for an answer."""
 ASKS, ONCE = 2, 1
@@ -67,7 +68,10 @@ class Notes:
 
 
 class Programs:
-    """An agent, a graph, a graph inside a graph, and a flow, with the same effects."""
+    """An agent, a graph, a graph inside a graph, a flow, an entrypoint inside another, and a ReAct agent.
+
+    They have the same effects.
+    """
 
     def __init__(self, place: str, effect: Callable[[int], None], steps: int, asks: int) -> None:
         self.saver: BaseCheckpointSaver = (
@@ -81,6 +85,10 @@ class Programs:
             return self.agent(), "go", {"decisions": [{"type": "approve"}]}
         if face == "flow":
             return self.flow(), "go", True
+        if face == "entrypoint":
+            return self.nested_entrypoint(), "go", True
+        if face == "react":
+            return self.react_agent(), {"messages": [("user", "go")]}, True
         graph = self.graph(None if face == "subgraph" else self.saver)
         if face == "graph":
             return graph, {"done": []}, True
@@ -121,6 +129,45 @@ class Programs:
             return done
 
         return run
+
+    def nested_entrypoint(self) -> Any:
+        @task
+        def work(number: int) -> int:
+            self.effect(number)
+            return number
+
+        @entrypoint()
+        def child(name: str) -> list[int]:
+            done = []
+            for number in range(self.steps):
+                if number == self.asks:
+                    interrupt("go on?")
+                done.append(work(number).result())
+            return done
+
+        @entrypoint(checkpointer=self.saver)
+        def parent(name: str) -> list[int]:
+            return child.invoke(name)
+
+        return parent
+
+    def react_agent(self) -> Any:
+        @tool
+        def work(number: int) -> str:
+            """Work, with a question for one number."""
+            if number == self.asks:
+                interrupt("go on?")
+            self.effect(number)
+            return str(number)
+
+        def turn(request: Any) -> Any:
+            number = sum(1 for message in request.messages if message.type == "tool")
+            if number == self.steps:
+                return "Done."
+            return [Call("work", {"number": number}, id=f"c{number}")]
+
+        model = ScriptedChatModel(script=turn)
+        return create_react_agent(model, [work], checkpointer=self.saver)
 
     def agent(self) -> Any:
         @tool

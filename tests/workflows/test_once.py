@@ -44,11 +44,11 @@ def run(store: str, *arguments: str) -> dict[str, Any]:
 
 
 def test_G13_of_several_processes_that_answer_a_question_one_has_the_effect(store: str):
-    race = run(store, "--rounds", "8", "--processes", "3", "--kills", "0")["race"]
+    race = run(store, "--rounds", "12", "--processes", "3", "--kills", "0")["race"]
 
     assert (race["hung"], race["errors"]) == (0, [])
-    assert race["outcomes"] == {"done": 8, "nothing to resume": 16}
-    assert race["effects"] == race["rounds with one effect"] == 8
+    assert race["outcomes"] == {"done": 12, "nothing to resume": 24}
+    assert race["effects"] == race["rounds with one effect"] == 12
 
 
 def test_G15a_a_killed_run_repeats_no_finished_effect_and_the_last_one_with_its_key(store: str):

@@ -63,10 +63,13 @@ K = TypeVar("K")
 
 
 class RunningBody(Protocol):
-    """A body that is running; `result()` waits for it, `cancel()` asks it to stop."""
+    """A body that is running; `result()` waits for it, `cancel()` asks it to stop and returns whether it can."""
 
     async def result(self) -> Any: ...  # noqa: ANN401  the result of the body
-    def cancel(self) -> None: ...
+    async def end(self) -> BaseException | None:
+        """Wait for its end; return its error, None if it was cancelled."""
+
+    def cancel(self) -> bool: ...
 
 
 class Channel(Protocol):

@@ -157,8 +157,13 @@ class Job:
     async def result(self) -> Any:  # noqa: ANN401  the result of the body
         return self.wait()
 
-    def cancel(self) -> None:
+    async def end(self) -> BaseException | None:
+        self._done.wait()
+        return self._error
+
+    def cancel(self) -> bool:
         """Do nothing: a thread cannot be stopped; its outcome is dropped."""
+        return False
 
 
 def is_async_callable(function: object) -> TypeGuard[Callable[..., Awaitable[Any]]]:
@@ -292,8 +297,12 @@ class Task:
     async def result(self) -> Any:  # noqa: ANN401  the result of the body
         return await self._task
 
-    def cancel(self) -> None:
-        self._task.cancel()
+    async def end(self) -> BaseException | None:
+        await asyncio.wait([self._task])
+        return None if self._task.cancelled() else self._task.exception()
+
+    def cancel(self) -> bool:
+        return self._task.cancel()
 
 
 async def shield(body: Coroutine[Any, Any, T]) -> T:

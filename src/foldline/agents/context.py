@@ -75,8 +75,11 @@ class AgentContext(RunContext[Thread]):
         )
 
     @contextmanager
-    def enter(self, node: str, call_id: str | None = None) -> Generator[None, None, None]:
-        """Set the context for the code of a step; it must not be held across a `yield` to a caller."""
+    def enter(self, node: str, call_id: str | None = None) -> Generator[Parent, None, None]:
+        """Set the context for the code of a step; it must not be held across a `yield` to a caller.
+
+        The tasks that the code starts are those of the parent; `finish_tasks` waits for them.
+        """
         parent = self.parent_for(node, call_id)
         runtime = self.runtime
         config = cast(
@@ -89,8 +92,9 @@ class AgentContext(RunContext[Thread]):
         )
         token = current_task.set(task)
         try:
-            with enter_step(parent, self.interrupt_scope(parent.key)), self.bounds.active():
-                yield
+            interrupts = self.interrupt_scope(parent.key)
+            with enter_step(parent, interrupts, self.io), self.bounds.active():
+                yield parent
         finally:
             current_task.reset(token)
 

@@ -20,6 +20,7 @@ from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt, request_data
 from foldline.workflows.nesting import Parent
 from foldline.workflows.run_loop import RunLoop
+from foldline.workflows.started_tasks import finish_tasks
 
 __all__ = ["Loop"]
 
@@ -46,8 +47,9 @@ class HookStep:
     async def _call(self, run: Run) -> None:
         context = self.context
         hook = context.setup.hooks[self.node]
-        with context.enter(self.node):
-            update = await hook(context.thread.values, context.runtime, run)
+        with context.enter(self.node) as parent:
+            body = hook(context.thread.values, context.runtime, run)
+            update = await finish_tasks(body, parent, context.io)
         if update is not None and not isinstance(update, Mapping):
             raise UsageError(
                 f"{self.node} must return a dict that updates the state, or None, not {type(update).__name__}"

@@ -22,6 +22,7 @@ from foldline.messages.tool import ToolCall
 from foldline.tools.base import BaseTool, describe_validation_error, inject
 from foldline.workflows.durability import ENGINE, claim_step, durable_step
 from foldline.workflows.interrupts import Command, FlowInterrupt
+from foldline.workflows.started_tasks import finish_tasks
 from foldline.workflows.values import pack, unpack
 
 __all__ = ["ToolRunner"]
@@ -54,14 +55,13 @@ class ToolRunner:
         context = self.context
         await context.check_owner()
         self.publish(call, "tool-started", tool_name=call["name"], input=call["args"])
-        with context.enter(TOOLS, call["id"]):
+        with context.enter(TOOLS, call["id"]) as parent:
             seconds_left = time_left()
+            body = finish_tasks(self._run_durably(call, run), parent, context.io)
             if seconds_left is None:
-                return await self._run_durably(call, run)
+                return await body
             try:
-                return await context.io.bounded(
-                    max(seconds_left, 0.001), self._run_durably(call, run)
-                )
+                return await context.io.bounded(max(seconds_left, 0.001), body)
             except OutOfTime as error:
                 raise BudgetExceeded(
                     f"{call['name']} was stopped: the time of this run has run out",

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, TypeVar
+from functools import partial
+from typing import Any, Generic, ParamSpec, TypeVar, get_args, get_origin
 
-from foldline._io import ASYNC, BLOCKING, IO
+from pydantic import TypeAdapter
+
+from foldline._config import RunnableConfig
+from foldline._io import ASYNC, BLOCKING, IO, running_loop
 from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
+from foldline.graph.cache import BaseCache
+from foldline.graph.func_state import EntrypointThread
 from foldline.graph.runtime import ARGUMENTS, Runtime
-from foldline.graph.types import CachePolicy, RetryPolicy
+from foldline.graph.types import CachePolicy, RetryPolicy, StateSnapshot, StateUpdate
 from foldline.utils.short_repr import short_repr
 from foldline.workflows.flow import Workflow
 from foldline.workflows.flow_run import Arguments
+from foldline.workflows.nesting import task_scope
 from foldline.workflows.scope import FlowContext, Scope, current_scope
+from foldline.workflows.started_tasks import StartedTasks
 from foldline.workflows.steps import Step, StepCall, digest_of, run_call
 from foldline.workflows.values import pack, unpack
 
@@ -25,15 +42,29 @@ __all__ = ["EntrypointFlow", "TaskFunction", "TaskFuture", "entrypoint", "task"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S")
+GRAPH_NAME = "LangGraph"
+"""The name of an entrypoint in traces and schemas, as in LangGraph; its one node has the name of the function."""
 
 
 class TaskFuture(Awaitable[R], Generic[R]):
     """A running task: `.result()` waits for it in a sync entrypoint, `await` in an async one."""
 
-    def __init__(self, call: StepCall[R], *, is_async: bool) -> None:
+    def __init__(self, call: StepCall[R], scope: Scope, *, is_async: bool) -> None:
         io = ASYNC if is_async else BLOCKING
         self._is_async = is_async
-        self._work = io.start(run_call(call, io)) if is_async else _StartedCall(call)
+        tasks = scope.flow.tasks
+        tasks[call.place] = self
+        self._work = io.start(self._run(call, tasks, io))
+
+    async def _run(self, call: StepCall[R], tasks: StartedTasks, io: IO) -> R:
+        try:
+            value: R = await run_call(call, io)
+        except Exception:  # it is stored
+            tasks.pop(call.place, None)
+            raise
+        tasks.pop(call.place, None)
+        return value
 
     def result(self, timeout: float | None = None) -> R:
         """Wait for the result."""
@@ -42,18 +73,21 @@ class TaskFuture(Awaitable[R], Generic[R]):
         value: R = drive(self._work.result())
         return value
 
+    def cancel(self) -> bool:
+        """Ask the task to stop; return False if it is finished, or runs in a thread, which cannot be stopped."""
+        return self._work.cancel()
+
+    async def end(self, io: IO) -> BaseException | None:
+        """Wait until the task has ended; return its error."""
+        if self._is_async:
+            return await self._work.end()
+        error: BaseException | None = await io.call(lambda: drive(self._work.end()))
+        return error
+
     def __await__(self) -> Generator[Any, None, R]:
         """Wait for the result."""
         value: R = yield from self._work.result().__await__()
         return value
-
-
-class _StartedCall:
-    def __init__(self, call: StepCall[Any]) -> None:
-        self._job = BLOCKING.start(run_call(call, BLOCKING))
-
-    async def result(self) -> Any:  # noqa: ANN401  the result of the task's function
-        return await self._job.result()
 
 
 class TaskFunction(Step[P, R]):
@@ -71,7 +105,7 @@ class TaskFunction(Step[P, R]):
             digest_of(args, kwargs) if policy.key_func is None else policy.key_func(*args, **kwargs)
         )
         namespace, key = (
-            ("task", self.name),
+            self._cache_namespace,
             raw_key.decode() if isinstance(raw_key, bytes) else str(raw_key),
         )
         where = f"the cached result of {self.name}"
@@ -83,12 +117,40 @@ class TaskFunction(Step[P, R]):
         await io.call(cache.set, namespace, key, text, policy.ttl)
         return value
 
+    def clear_cache(self, cache: BaseCache) -> None:
+        """Delete the results of this task from a cache; the next calls run again."""
+        cache.clear(self._cache_namespace)
+
+    async def aclear_cache(self, cache: BaseCache) -> None:
+        """Delete the results of this task from a cache; the next calls run again."""
+        await ASYNC.call(cache.clear, self._cache_namespace)
+
+    @property
+    def _cache_namespace(self) -> tuple[str, ...]:
+        return "task", self.name
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401  a future of the function's result
         """Start the task."""
-        scope: Scope | None = current_scope.get()
+        scope = task_scope()
         if scope is None:
-            raise UsageError(f"the task {self.name!r} was called outside an entrypoint")
-        return TaskFuture(self.later(*args, **kwargs), is_async=bool(scope.is_async))
+            raise UsageError(
+                f"the task {self.name!r} was called outside an entrypoint and a node of a graph"
+            )
+        call: StepCall[Any] = StepCall(self, args, kwargs, scope, scope.place(self.name))
+        return TaskFuture(call, scope, is_async=_is_async(scope))
+
+
+def _is_async(scope: Scope) -> bool:
+    """Whether the code that starts a task can await it."""
+    if scope.is_async is not None:
+        return scope.is_async
+    if scope.flow.io is not None and scope.flow.io.blocking:
+        return False
+    try:
+        running_loop()
+    except RuntimeError:  # sync code, in a thread
+        return False
+    return True
 
 
 def task(
@@ -104,7 +166,7 @@ def task(
 
     def make(function: Callable[..., Any]) -> TaskFunction[Any, Any]:
         task_function: TaskFunction[Any, Any] = TaskFunction(
-            function, name=name, retry=retry_policy, timeout=timeout
+            function, name=name or _name_of(function), retry=retry_policy, timeout=timeout
         )
         task_function.cache_policy = cache_policy
         return task_function
@@ -112,11 +174,119 @@ def task(
     return make if function is None else make(function)
 
 
+def _name_of(function: object) -> str | None:
+    """Return the name of the function of a partial."""
+    while isinstance(function, partial):
+        function = function.func
+    return getattr(function, "__name__", None)
+
+
 class EntrypointFlow(Workflow[Any, Any]):
-    """A flow with one input, whose result the next run on its thread can read."""
+    """A flow with one input, whose result the next run on its thread can read. It is a graph of one node."""
 
     replaces_unfinished_run = True
     cache: Any = None
+    context_schema: type | None = None
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        target = inspect.unwrap(function)
+        if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
+            raise NotImplementedError(
+                f"the entrypoint {getattr(function, '__name__', function)!r} is a generator: return the result, and "
+                "stream values with a writer (get_stream_writer)"
+            )
+        super().__init__(function, **options)
+        self.name = GRAPH_NAME
+        if self.returns is entrypoint.final:
+            self.returns = self.saves = Any
+        elif get_origin(self.returns) is entrypoint.final:
+            self.returns, self.saves = get_args(self.returns)
+
+    @property
+    def InputType(self) -> object:
+        """The type of the input."""
+        return self.parameter_types.get(0, Any)
+
+    @property
+    def OutputType(self) -> object:
+        """The type of the result."""
+        return self.returns
+
+    def get_context_jsonschema(self) -> dict[str, Any] | None:
+        """Return the JSON schema of the context; None if none is declared."""
+        schema = self.context_schema
+        return None if schema is None else TypeAdapter(schema).json_schema()
+
+    # -- threads, as those of a graph
+
+    def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+        """Return the state of a thread, or its state at `configurable.checkpoint_id`."""
+        return drive(EntrypointThread(self, Run.blocking(config)).state())
+
+    async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+        """Return the state of a thread, or its state at `configurable.checkpoint_id`."""
+        return await EntrypointThread(self, Run.asynchronous(config)).state()
+
+    def get_state_history(
+        self,
+        config: RunnableConfig,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[StateSnapshot]:
+        """Return the states of a thread, the newest first."""
+        thread = EntrypointThread(self, Run.blocking(config))
+        return iter(drive(thread.history(filter, before, limit)))
+
+    async def aget_state_history(
+        self,
+        config: RunnableConfig,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[StateSnapshot]:
+        """Return the states of a thread, the newest first."""
+        thread = EntrypointThread(self, Run.asynchronous(config))
+        for snapshot in await thread.history(filter, before, limit):
+            yield snapshot
+
+    def update_state(
+        self,
+        config: RunnableConfig,
+        values: object,
+        as_node: str | None = None,
+        task_id: str | None = None,
+    ) -> RunnableConfig:
+        """Change what the next run can read as `previous`; return the config of the new checkpoint."""
+        update = StateUpdate(values, as_node, task_id)
+        return drive(EntrypointThread(self, Run.blocking(config)).update([[update]]))
+
+    async def aupdate_state(
+        self,
+        config: RunnableConfig,
+        values: object,
+        as_node: str | None = None,
+        task_id: str | None = None,
+    ) -> RunnableConfig:
+        """Change what the next run can read as `previous`; return the config of the new checkpoint."""
+        update = StateUpdate(values, as_node, task_id)
+        return await EntrypointThread(self, Run.asynchronous(config)).update([[update]])
+
+    def bulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Change a thread by several checkpoints, all or none; return the config of the last one."""
+        return drive(EntrypointThread(self, Run.blocking(config)).update(supersteps))
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Change a thread by several checkpoints, all or none; return the config of the last one."""
+        return await EntrypointThread(self, Run.asynchronous(config)).update(supersteps)
+
+    # -- the function
 
     def arguments(self, value: object) -> Arguments:
         """Return the input as the only argument."""
@@ -129,8 +299,7 @@ class EntrypointFlow(Workflow[Any, Any]):
             context.publish("custom", self.name, {"payload": chunk})
 
         context.write, context.cache = write, self.cache
-        previous = None if context.previous is None else unpack(context.previous, "the last result")
-        context.previous = previous
+        previous = context.previous
         runtime = Runtime(context.context, self.store, write, previous, run.config())
         available = {
             "config": run.config(),
@@ -155,11 +324,11 @@ class entrypoint:
     __repr__ = short_repr
 
     @dataclass(frozen=True, slots=True)
-    class final:
-        """Return one value to the caller and save another one for the next run."""
+    class final(Generic[R, S]):
+        """Return one value to the caller and save another one for the next run: `-> entrypoint.final[R, S]`."""
 
-        value: Any
-        save: Any
+        value: R
+        save: S
 
     def __init__(
         self,
@@ -175,9 +344,10 @@ class entrypoint:
             "name": name,
         }
         self._cache = cache
+        self._context_schema = context_schema
 
     def __call__(self, function: Callable[..., Any]) -> EntrypointFlow:
         """Make the flow."""
         flow = EntrypointFlow(function, **self._options)
-        flow.cache = self._cache
+        flow.cache, flow.context_schema = self._cache, self._context_schema
         return flow

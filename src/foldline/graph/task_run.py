@@ -20,6 +20,7 @@ from foldline.graph.types import Send
 from foldline.workflows.interrupts import Command, FlowInterrupt, InterruptScope
 from foldline.workflows.nesting import Parent, enter_step
 from foldline.workflows.retry import run_attempts
+from foldline.workflows.started_tasks import finish_tasks
 from foldline.workflows.tokens import TokenHandler
 
 if TYPE_CHECKING:
@@ -121,9 +122,10 @@ class TaskRun:
         await loop.context.check_owner()
         runtime = self._runtime(run)
         parent, interrupts = self._parent(), self._interrupt_scope()
-        with enter_step(parent, interrupts), enter_node(runtime, current):
+        with enter_step(parent, interrupts, run.io), enter_node(runtime, current):
             try:
-                returned = await self.spec.call(value, run, runtime)
+                body = self.spec.call(value, run, runtime)
+                returned = await finish_tasks(body, parent, run.io)
             except ParentCommand as parent_command:
                 returned = parent_command.command
             result, update, goto = self._read(returned)

@@ -34,8 +34,9 @@ from foldline.workflows.durability import (
 from foldline.workflows.events import Emit
 from foldline.workflows.flow_run import Arguments, FlowRun
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
-from foldline.workflows.journal import KINDS, Journal, read_body
+from foldline.workflows.journal import FORM, KINDS, Journal, read_body
 from foldline.workflows.log import chain_of
+from foldline.workflows.nested_flow import NestedFlow
 from foldline.workflows.scope import FlowContext, current_scope
 from foldline.workflows.steps import Step
 from foldline.workflows.values import pack, unpack, unpack_plain
@@ -103,7 +104,9 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         self.version = version
         self.accepts = frozenset(accepts)
         self._as_step: Step[Any, Any] = Step(function, name=self.name, is_flow=True)
-        self.returns = self._as_step.returns
+        self.returns: Any = self._as_step.returns
+        self.saves: Any = self.returns
+        """The type of what the next run can read."""
         self.parameters = list(inspect.signature(function).parameters.values())
         self.parameter_types = self._read_types()
         self.durability = durability
@@ -178,7 +181,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             return value, {}
         names = ", ".join(parameter.name for parameter in self.parameters)
         raise UsageError(
-            f"{self.name} takes ({names}): invoke it with a dict of these, not {type(value).__name__}"
+            f"{self.flow_name} takes ({names}): invoke it with a dict of these, not {type(value).__name__}"
         )
 
     # -- running
@@ -225,8 +228,8 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             if flow_run.outer is not None:
                 raise FlowInterrupt(flow_run.interrupts)
             raise FlowInterruptedError(
-                f"{self.name} stopped for {len(flow_run.interrupts)} answer(s): continue with "
-                f"{self.name}.thread({flow_run.thread_id!r}).resume(answer)",
+                f"{self.flow_name} stopped for {len(flow_run.interrupts)} answer(s): continue with "
+                f"{self.flow_name}.thread({flow_run.thread_id!r}).resume(answer)",
                 flow_run.interrupts,
                 flow_run.thread_id,
             )
@@ -235,6 +238,8 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
     async def _invoke_body(self, input: object, run: Run) -> object:
         if (engine := self._engine) is not None:
             return await self._run_in_engine(engine, input, run)
+        if (nested := NestedFlow.find(self, input, run)) is not None:
+            return await nested.result(input, run.io)
         flow_run = FlowRun(self, run)
         return self._public_output(flow_run, await flow_run.result(input))
 
@@ -247,21 +252,34 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         refuse_stream(self.flow_name, self._engine)
         view = View(run.kwargs.get("stream_mode") or "updates", subgraphs=False)
 
+        nested = NestedFlow.find(self, input, run)
+        flow_runs: list[FlowRun] = []
+
         async def body(emit: Emit) -> None:
+            if nested is not None:
+                nested.send_to(emit, view.wants)
+                await nested.result(input, run.io)
+                return
             flow_run = FlowRun(self, run, wants=view.wants, emit=emit)
+            flow_runs.append(flow_run)
             self._public_output(flow_run, await flow_run.result(input))
 
         async with aclosing(run_in_background(run.io, body)) as events:
-            async for event in events:
-                for piece in view.pieces(event):
-                    yield piece
+            try:
+                async for event in events:
+                    for piece in view.pieces(event):
+                        yield piece
+            except GeneratorExit:
+                for flow_run in flow_runs:
+                    flow_run.close()
+                raise
 
     # -- threads
 
     def thread(self, thread_id: str) -> FlowThread[P, R]:
         """Return a thread of this flow, which can be called, resumed and inspected."""
         if self.checkpointer is None:
-            raise UsageError(f"{self.name} has no checkpointer: @workflow(checkpointer=…)")
+            raise UsageError(f"{self.flow_name} has no checkpointer: @workflow(checkpointer=…)")
         return FlowThread(self, str(thread_id), self.checkpointer)
 
 
@@ -354,7 +372,7 @@ class FlowThread(Generic[P, R]):
         entries = await io.call(self._saver.read, self.thread_id, "")
         records = []
         for entry in chain_of(entries, self._at):
-            body = read_body(entry, KINDS, "a flow")
+            body = read_body(entry, KINDS, "a flow", form=FORM)
             records.append(
                 JournalRecord(
                     entry.id, body["kind"], body.get("at", ""), body.get("place"), body.get("value")

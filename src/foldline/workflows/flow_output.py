@@ -20,9 +20,13 @@ END_KEY = "__end__"
 class FlowOutput:
     """Publishes the start, stop, end or failure of a flow, and its stored records."""
 
-    def __init__(self, context: FlowContext, journal: Journal | None) -> None:
+    def __init__(
+        self, context: FlowContext, journal: Journal | None, task_id: str | None = None
+    ) -> None:
         self.context = context
         self.journal = journal
+        self.task_id = task_id
+        """The id of a nested flow in its events."""
         if journal is not None and "checkpoints" in context.wants:
             journal.on_write = self._publish_record
 
@@ -73,7 +77,7 @@ class FlowOutput:
 
     def _publish_task(self, data: dict[str, Any]) -> None:
         name = self.context.name
-        id = name if self.journal is None else self.journal.run_id
+        id = self.task_id or (name if self.journal is None else self.journal.run_id)
         self.context.publish("tasks", name, {"step": 0, "id": id, "name": name, **data})
 
     def _publish_record(self, entry: Entry, body: dict[str, Any]) -> None:

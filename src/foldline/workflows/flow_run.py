@@ -29,13 +29,14 @@ from foldline.workflows.journal import Journal, encode_error
 from foldline.workflows.log import ends_run
 from foldline.workflows.parent import Parent, current_parent
 from foldline.workflows.scope import FlowContext, Scope, enter_scope
+from foldline.workflows.started_tasks import finish_tasks
 from foldline.workflows.steps import digest_of
 from foldline.workflows.values import pack, unpack
 
 if TYPE_CHECKING:
     from foldline.workflows.flow import Workflow
 
-__all__ = ["Arguments", "FlowRun"]
+__all__ = ["Arguments", "FlowRun", "pack_arguments"]
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 UNDO = "undo"
@@ -101,10 +102,15 @@ class FlowRun:
             store=flow.store,
             context=run.kwargs.get("context"),
             key=f"{run_key}/{flow.flow_name}",
+            io=run.io,
         )
         if outer is not None and emit is outer.emit:
             self.context.namespace = (*namespace, flow.flow_name)
         self.output = FlowOutput(self.context, self.journal)
+
+    def close(self) -> None:
+        """Let no further step begin: the reader of the run has gone."""
+        self.context.tasks.is_closed = True
 
     async def result(self, value: object) -> object:
         """Run to the end, or to a question; the questions are in `interrupts`."""
@@ -135,7 +141,7 @@ class FlowRun:
             self.interrupts = self.journal.interrupts
             return None
         try:
-            output = await self._call(arguments)
+            output = await finish_tasks(self._call(arguments), self.context, self.io)
         except FlowInterrupt as stop:
             await self._stop(stop.interrupts)
             if self._invalid_answer is not None:
@@ -185,7 +191,10 @@ class FlowRun:
         """Begin a run with an input, or continue the one that has it; return None if that is finished."""
         arguments = self.flow.arguments(value)
         is_same = digest_of(*arguments) == (journal.run or {}).get("args")
-        if not self.flow.replaces_unfinished_run and not is_repeated(value):
+        replaces_run = self.flow.replaces_unfinished_run and not (
+            self.outer is not None and is_same
+        )
+        if not replaces_run and not is_repeated(value):
             if journal.is_done and not is_same:
                 raise FlowFinishedError(
                     f"thread {self.thread_id!r} has a finished run of {self.flow.flow_name} with another input, "
@@ -195,7 +204,7 @@ class FlowRun:
                 return None
             if journal.is_unfinished and is_same:
                 return await self._carry_on(journal)
-        if journal.is_unfinished and not self.flow.replaces_unfinished_run:
+        if journal.is_unfinished and not replaces_run:
             raise UsageError(
                 f"thread {self.thread_id!r} has an unfinished run of {self.flow.flow_name} with another input: "
                 "continue it with invoke(None), or use another thread"
@@ -206,7 +215,7 @@ class FlowRun:
             name=self.flow.flow_name,
             version=self.flow.version,
             args=digest_of(*arguments),
-            input=self._pack_arguments(arguments),
+            input=pack_arguments(self.flow, arguments),
         )
         return arguments
 
@@ -225,19 +234,6 @@ class FlowRun:
             return other.ends_with_question
 
         await journal.owner.claim_to_answer(self.io, check)
-
-    def _pack_arguments(self, arguments: Arguments) -> object:
-        args, kwargs = arguments
-        types = self.flow.parameter_types
-        positional = [
-            pack(item, f"argument {number} of {self.flow.flow_name}", types.get(number, Any))
-            for number, item in enumerate(args)
-        ]
-        keywords = {
-            key: pack(item, f"argument {key!r} of {self.flow.flow_name}", types.get(key, Any))
-            for key, item in kwargs.items()
-        }
-        return [positional, keywords]
 
     def _stored_arguments(self, journal: Journal) -> Arguments:
         record = journal.run or {}
@@ -296,7 +292,9 @@ class FlowRun:
     def _version(self) -> str | None:
         if self.journal is None or self.journal.run is None:
             return self.flow.version
-        self.context.previous = self.journal.previous
+        if self.journal.previous is not None:
+            declared = self.flow.saves if self.journal.has_saved_value else self.flow.returns
+            self.context.previous = unpack(self.journal.previous, "the last result", declared)
         version: str | None = self.journal.run.get("version")
         return version
 
@@ -359,7 +357,7 @@ class FlowRun:
             returns = self.flow.returns
             fields = {"value": pack(result, f"the result of {self.flow.flow_name}", returns)}
             if saved is not result:
-                fields["saved"] = pack(saved, f"what {self.flow.flow_name} saves")
+                fields["saved"] = pack(saved, f"what {self.flow.flow_name} saves", self.flow.saves)
             await self.journal.write(self.io, "end", **fields)
         self.output.publish_end(result)
         return result
@@ -402,6 +400,21 @@ class FlowRun:
             await self.io.call(compensate, value)
         if journal is not None:
             await journal.write(self.io, "step", place=undo_place, args=UNDO, value=None)
+
+
+def pack_arguments(flow: Workflow[Any, Any], arguments: Arguments) -> object:
+    """Return the arguments of a flow as JSON."""
+    args, kwargs = arguments
+    types = flow.parameter_types
+    positional = [
+        pack(item, f"argument {number} of {flow.flow_name}", types.get(number, Any))
+        for number, item in enumerate(args)
+    ]
+    keywords = {
+        key: pack(item, f"argument {key!r} of {flow.flow_name}", types.get(key, Any))
+        for key, item in kwargs.items()
+    }
+    return [positional, keywords]
 
 
 def is_repeated(value: object) -> bool:

@@ -7,8 +7,10 @@
     resume   the answers to them
     claim    a process continues the run (after a crash)
     end      the run is done: its result; or it failed: its error, and the failed steps that the next attempt repeats
+    update   what the next run can read was changed from outside; the run before it is over
 
-A place is `parent/name#n`: the n-th call of a step of that name under its parent.
+A place is `parent/name#n`: the n-th call of a step of that name under its parent. A flow that the flow calls is such a
+step too, and its steps are places under it; in records of form 1 it has a journal of its own.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from foldline.workflows.values import from_text, pack
 __all__ = ["Journal", "decode_error", "encode_error", "read_body"]
 
 VERSION = 1
-KINDS = frozenset({"flow", "step", "fail", "stop", "resume", "claim", "end"})
+FORM = 2
+"""The form of the records of flows; in form 1 nested flows have journals of their own."""
+KINDS = frozenset({"flow", "step", "fail", "stop", "resume", "claim", "end", "update"})
 
 
 @dataclass
@@ -63,6 +67,8 @@ class Journal:
     ending: dict[str, Any] | None = None
     previous: Any = None
     """The result of the previous run, as JSON."""
+    has_saved_value: bool = False
+    """Whether `previous` is a value that the previous run saved beside its result."""
     on_write: Callable[[Entry, dict[str, Any]], None] | None = None
     """Called with every record that is stored."""
 
@@ -103,6 +109,11 @@ class Journal:
         return self.run is not None and (self.ending is None or "error" in self.ending)
 
     @property
+    def has_nested_flows(self) -> bool:
+        """Whether flows that the flow calls are places of this journal."""
+        return self.run is not None and self.run.get("v") != VERSION
+
+    @property
     def ends_with_question(self) -> bool:
         """Whether the last record that was read is a question."""
         return self._log.ends_with_question
@@ -120,7 +131,7 @@ class Journal:
         chain = await self._log.chain(io, at)
         self.namespace = self._log.namespace
         for entry in chain:
-            self._take(entry.id, read_body(entry, KINDS, "a flow"))
+            self._take(entry.id, read_body(entry, KINDS, "a flow", form=FORM))
         self.is_open = True
 
     def _take(self, id: str, body: dict[str, Any]) -> None:
@@ -141,6 +152,9 @@ class Journal:
                 self.interrupts, self.answered_at = [], body.get("at")
             elif kind == "end":
                 self._end(body)
+            elif kind == "update":
+                self.interrupts = []
+                self._end({**body, "value": body["saved"]})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SchemaError(
                 f"record {id} of thread {self.thread_id!r} is damaged: {error}"
@@ -165,10 +179,15 @@ class Journal:
         self.ending = body
         if "value" in body:
             self.previous = body.get("saved", body["value"])
+            self.has_saved_value = "saved" in body
         for place in body.get("again", ()):
             self.steps.pop(place, None)
 
     # -- replaying
+
+    def has_steps_under(self, place: str) -> bool:
+        """Whether steps under a place are in the journal."""
+        return place in self._under
 
     def claim(self, place: str) -> None:
         """Mark a place, and all places under it, as reached by the flow again."""
@@ -211,7 +230,7 @@ class Journal:
         self._add(kind, fields)
 
     def _add(self, kind: str, fields: dict[str, Any]) -> PendingEntry:
-        body = {"v": VERSION, "kind": kind, "at": datetime.now(UTC).isoformat(), **fields}
+        body = {"v": FORM, "kind": kind, "at": datetime.now(UTC).isoformat(), **fields}
         with self._lock:
             pending = self._log.add(body, self.head)
             self._take(pending.entry.id, body)

@@ -11,9 +11,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from foldline._io import IO
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.workflows.events import Emit
 from foldline.workflows.log import Lineage
+from foldline.workflows.started_tasks import StartedTasks
 from foldline.workflows.thread_owner import ThreadOwner
 
 __all__ = ["Parent", "current_parent"]
@@ -56,6 +58,12 @@ class Parent:
     forks: dict[str, str] = field(default_factory=dict)
     """The checkpoints at which nested runs begin again, by namespace; each is used once."""
     count: int = field(default=0)
+    io: IO | None = None
+    """How the step waits."""
+    tasks: StartedTasks | None = None
+    """The tasks that the step has started; None if none."""
+    scope: Any = None
+    """The scope of the step's tasks without a checkpointer; made for the first of them."""
 
     def next_place(self) -> Place:
         """Return the place of the next nested run; the same when the step is repeated."""
@@ -73,7 +81,9 @@ class Parent:
 
     def nested(self, place: str) -> Parent:
         """Return the parent for a journalled step: its calls are counted separately, as it may not run again."""
-        return replace(self, namespace=(*self.namespace, place), key=f"{self.key}|{place}", count=0)
+        return replace(
+            self, namespace=(*self.namespace, place), key=f"{self.key}|{place}", count=0, scope=None
+        )
 
 
 current_parent: ContextVar[Parent | None] = ContextVar("foldline_current_parent", default=None)

@@ -8,12 +8,25 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from foldline._io import IO
 from foldline.workflows.events import FlowEvent, Method
 from foldline.workflows.interrupts import InterruptScope, current_interrupt_scope
 from foldline.workflows.journal import Journal
 from foldline.workflows.parent import Parent, current_parent
+from foldline.workflows.started_tasks import StartedTasks
 
-__all__ = ["FlowContext", "Scope", "current_scope", "enter_scope"]
+__all__ = [
+    "FlowContext",
+    "RunClosed",
+    "Scope",
+    "current_scope",
+    "enter_scope",
+]
+
+
+class RunClosed(BaseException):
+    """Ends the code of a run that was cancelled; not an `Exception`, so that `except Exception` does not catch it."""
+
 
 Undo = tuple[str, Callable[..., Any], Any]
 
@@ -30,6 +43,10 @@ class FlowContext:
     """The compensations of finished steps, in the order of finishing."""
     failures: dict[int, tuple[BaseException, str]] = field(default_factory=dict)
     """The errors of failed steps by identity, with their places."""
+    tasks: StartedTasks = field(default_factory=StartedTasks)
+    """The tasks that were started; those of nested flows too."""
+    io: IO | None = None
+    """How the run waits."""
     version: str | None = None
     previous: Any = None
     store: Any = None

@@ -25,7 +25,7 @@ from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import Journal, decode_error, encode_error
 from foldline.workflows.log import ends_run
 from foldline.workflows.retry import RetryPolicy, policies_of, run_attempts
-from foldline.workflows.scope import Scope, current_scope, enter_scope
+from foldline.workflows.scope import RunClosed, Scope, current_scope, enter_scope
 from foldline.workflows.step_trace import trace_step
 from foldline.workflows.values import pack, unpack
 
@@ -73,6 +73,8 @@ class Step(Generic[P, R]):
         self.on_failure = on_failure
         self.is_async = is_async_callable(function)
         self.is_flow = is_flow
+        self.publishes_itself = False
+        """Whether the function has its own run in the traces and its own events."""
         self._returns: Any = None
 
     @property
@@ -111,6 +113,11 @@ class Step(Generic[P, R]):
     async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> Any:  # noqa: ANN401  the result of the step's function
         """Call the function; a subclass may return a cached result."""
         return await io.call(self.function, *args, **kwargs)
+
+    def inner_scope(self, scope: Scope, place: str) -> Scope:
+        """Return the scope of the function's code."""
+        checks_order = self.is_flow and not self.is_async
+        return scope.nested(place, is_async=self.is_async, checks_order=checks_order)
 
     def each(self, items: Iterable[Any]) -> list[StepCall[R]]:
         """Return a call for each item, for `gather`."""
@@ -169,6 +176,8 @@ async def run_call(call: StepCall[Any], io: IO) -> Any:  # noqa: ANN401  the res
     scope = call.scope
     if scope is None:
         return await _attempt(call, io, None)
+    if scope.flow.tasks.is_closed:
+        raise RunClosed(f"{call.place} was not run: the run was cancelled")
     journal = scope.journal
     if journal is None:
         where, returns = f"the result of {call.place}", call.step.returns
@@ -241,6 +250,8 @@ async def _run_live(
 
 
 def _publish_value(call: StepCall[Any], scope: Scope, value: object) -> None:
+    if call.step.publishes_itself:
+        return
     scope.flow.publish("updates", call.step.name, {"node": call.step.name, "values": value})
 
 
@@ -250,6 +261,8 @@ async def _publish_task(call: StepCall[Any], io: IO, scope: Scope) -> object:
     async def run() -> object:
         return await _attempt(call, io, scope)
 
+    if call.step.publishes_itself:
+        return await run()
     flow, name = scope.flow, call.step.name
     arguments = (call.args, call.kwargs)
     if "tasks" not in flow.wants:
@@ -290,10 +303,7 @@ async def _attempt(call: StepCall[Any], io: IO, scope: Scope | None) -> object:
             await scope.journal.check_owner(io)
             if attempt > 1:
                 scope.journal.forget_failures(call.place)
-        inner_scope = scope.nested(
-            call.place, is_async=step.is_async, checks_order=step.is_flow and not step.is_async
-        )
-        with enter_scope(inner_scope):
+        with enter_scope(step.inner_scope(scope, call.place)):
             return await step.run(call.args, call.kwargs, io)
 
     return await run_attempts(io, call.place, run, step.retry, step.timeout)
