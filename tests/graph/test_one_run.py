@@ -153,9 +153,10 @@ def test_G8_none_on_an_empty_thread_is_an_empty_input(face):
     assert face.entries() == []
 
 
-def test_G15_a_busy_thread_is_the_last_reason(face):
+def test_G15_a_busy_thread_is_the_last_reason(face, monkeypatch):
     ids = {question.value: question.id for question in face.ask("a", "b").start()}
 
+    monkeypatch.setenv("FOLDLINE_ANSWER_WAIT", "0.05")
     with owned_by_another(face):
         refused(face, UnknownInterruptError, {}, "empty_map")
         refused(face, UnknownInterruptError, {OTHER_ID: "x"}, "not_pending")

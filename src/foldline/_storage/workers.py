@@ -24,7 +24,16 @@ from foldline._storage.schema import Schema
 from foldline.exceptions import UsageError
 from foldline.utils.uuid import uuid7
 
-__all__ = ["SCHEMA", "Judgement", "Worker", "WorkerTimes", "Workers", "this_worker", "uptime"]
+__all__ = [
+    "SCHEMA",
+    "Judgement",
+    "Worker",
+    "WorkerTimes",
+    "Workers",
+    "answer_wait",
+    "this_worker",
+    "uptime",
+]
 
 SCHEMA: Final = Schema(
     kind="workers",
@@ -85,6 +94,11 @@ class WorkerTimes:
             _seconds("FOLDLINE_WORKER_BEAT", cls().beat),
             _seconds("FOLDLINE_WORKER_DEAD", cls().dead_after),
         )
+
+
+def answer_wait() -> float:
+    """Return the seconds for which an answer waits for a living owner of its thread that has written nothing yet."""
+    return _seconds("FOLDLINE_ANSWER_WAIT", 30.0)
 
 
 def _seconds(name: str, default: float) -> float:

@@ -12,6 +12,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from foldline._io import IO, mutex, shield
+from foldline._storage.workers import answer_wait
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry, append_as_owner
 from foldline.exceptions import StoreError, ThreadBusyError
 from foldline.utils.uuid import new_id
@@ -20,8 +21,6 @@ __all__ = ["ThreadOwner"]
 
 PAUSES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Seconds between tries to own a thread whose owner may be about to write the answer that it was given."""
-PATIENCE = 30.0
-"""Seconds for which an owner may be about to do so: a busy machine or a slow disk."""
 
 
 class ThreadOwner:
@@ -60,7 +59,8 @@ class ThreadOwner:
                 return await self.claim(io)
             except ThreadBusyError:
                 is_open = await check()
-                if waited >= (PATIENCE if is_open else sum(PAUSES)):
+                # A machine may be busy, or a disk slow.
+                if waited >= (answer_wait() if is_open else sum(PAUSES)):
                     raise
             await io.sleep(pause)
             waited += pause
