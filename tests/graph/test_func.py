@@ -7,6 +7,7 @@ import functools
 import operator
 import threading
 import time
+from contextlib import suppress
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ from foldline.graph.func import entrypoint, task
 from foldline.graph.types import CachePolicy, StateUpdate
 from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
+from foldline.tracers.context import collect_runs
 from foldline.workflows import Command, interrupt
 
 
@@ -239,6 +241,91 @@ def test_G38_a_stream_has_the_results_of_tasks_then_that_of_the_entrypoint(call,
 
     assert call.stream(sums, [1, 2], thread) == [{"double": 2}, {"double": 4}, {"sums": 6}]
     assert call.stream(sums, [1, 2], thread, stream_mode="values") == [6]
+
+
+def tracked(saver):
+    @task
+    async def double(number: int) -> int:
+        return number * 2
+
+    @task
+    async def fails(number: int) -> int:
+        raise ValueError("no")
+
+    @entrypoint(checkpointer=saver)
+    async def job(number: int) -> int:
+        with suppress(ValueError):
+            await fails(number)
+        return await double(number)
+
+    return job
+
+
+def test_G38_events_are_those_of_the_graph_the_entrypoint_and_the_tasks(saver, thread):
+    job = tracked(saver)
+
+    async def collect() -> list[Any]:
+        await job.ainvoke(1, thread)
+        return [event async for event in job.astream_events(1, thread, version="v2")]
+
+    events = asyncio.run(collect())
+
+    names = [(event["event"], event["name"]) for event in events]
+    piece = ("on_chain_stream", "LangGraph")  # the reader gets it a little later
+    assert [event["data"] for event in events if (event["event"], event["name"]) == piece] == [
+        {"chunk": {"double": 2}},
+        {"chunk": {"job": 2}},
+    ]
+    assert [name for name in names if name != piece] == [
+        ("on_chain_start", "LangGraph"),
+        ("on_chain_start", "job"),
+        ("on_chain_start", "fails"),
+        ("on_chain_start", "double"),
+        ("on_chain_stream", "double"),
+        ("on_chain_end", "double"),
+        ("on_chain_stream", "job"),
+        ("on_chain_end", "job"),
+        ("on_chain_end", "LangGraph"),
+    ]
+    ends = {event["name"]: event for event in events if event["event"] == "on_chain_end"}
+    assert ends["double"]["data"] == {"output": 2, "input": {"number": 1}}
+    assert ends["job"]["data"] == {"output": 2, "input": 1}
+    assert ends["LangGraph"]["data"]["output"] == 2
+    assert ends["job"]["tags"] == ["graph:step:2"]
+    assert [len(ends[name]["parent_ids"]) for name in ("LangGraph", "job", "double")] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("has_update", [False, True])
+def test_G38_a_traced_entrypoint_is_one_run_with_its_node(call, saver, thread, has_update):
+    add = adder(saver)
+    if has_update:
+        call.run(add, "update_state", thread, [5])
+    with collect_runs() as collected:
+        call.invoke(add, 1, thread)
+        call.stream(add, 2, thread)
+
+    assert [run.name for run in collected.traced_runs] == ["LangGraph", "LangGraph"]
+    nodes = [run.child_runs[0] for run in collected.traced_runs]
+    assert [(node.name, node.inputs, node.outputs) for node in nodes] == [
+        ("add", {"input": 1}, {"output": "got 1"}),
+        ("add", {"input": 2}, {"output": "got 2"}),
+    ]
+    steps = [h.metadata["step"] for h in call.run(add, "get_state_history", thread)][:3:2]
+    tags = [tag for node in nodes for tag in node.tags]
+    assert tags == [f"graph:step:{step}" for step in reversed(steps)]
+
+
+def test_G38_a_stream_with_subgraphs_has_namespaces(call, saver, thread):
+    @entrypoint()
+    def child(number: int) -> int:
+        return number + 1
+
+    @entrypoint(checkpointer=saver)
+    def parent(number: int) -> int:
+        return child.invoke(number)
+
+    pieces = call.stream(parent, 1, thread, subgraphs=True)
+    assert pieces == [(("parent", "child"), {"child": 2}), ((), {"parent": 2})]
 
 
 def test_G38_schemas_have_the_titles_of_graphs():

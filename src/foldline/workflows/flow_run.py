@@ -26,6 +26,7 @@ from foldline.workflows.log import ends_run
 from foldline.workflows.parent import Parent, current_parent
 from foldline.workflows.scope import FlowContext, Scope, enter_scope
 from foldline.workflows.started_tasks import finish_tasks
+from foldline.workflows.step_trace import trace_node
 from foldline.workflows.steps import digest_of
 from foldline.workflows.values import pack, unpack
 
@@ -303,8 +304,8 @@ class FlowRun:
         )  # fmt: skip
         self.output.publish_start(args, kwargs)
         kwargs = {**kwargs, **self.flow.injected_arguments(self.context, self.run)}
-        with enter_scope(scope), self._observed_run().current():
-            output = await self.io.call(function, *args, **kwargs)
+        with enter_scope(scope):
+            output = await self._call_function(args, kwargs)
         missing_place = None if self.journal is None else self.journal.unclaimed()
         if missing_place is not None:
             raise FlowChangedError(
@@ -312,6 +313,21 @@ class FlowRun:
                 "the flow ended without it. Use the code that began this thread, or begin a new one"
             )
         return output
+
+    async def _call_function(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+        flow, run = self.flow, self._observed_run()
+
+        async def body() -> object:
+            return await self.io.call(flow.function, *args, **kwargs)
+
+        if not flow.is_node or run.manager is None:
+            with run.current():
+                return await body()
+        step = 0 if self.journal is None else self.journal.step
+        node_run = run.child(f"graph:step:{step}")
+        return await trace_node(
+            node_run, flow.flow_name, args[0], body, lambda output: flow.split_output(output)[0]
+        )
 
     def _parent(self) -> Parent | None:
         """Return the parent of the agents, graphs and flows that this flow calls: they are stored on its thread."""

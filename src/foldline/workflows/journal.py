@@ -67,6 +67,8 @@ class Journal:
     ending: dict[str, Any] | None = None
     previous: Any = None
     """The result of the previous run, as JSON."""
+    step: int = -1
+    """The number of the step that the current run is, counted as a graph of one node counts."""
     has_saved_value: bool = False
     """Whether `previous` is a value that the previous run saved beside its result."""
     on_write: Callable[[Entry, dict[str, Any]], None] | None = None
@@ -151,7 +153,7 @@ class Journal:
             elif kind == "end":
                 self._end(body)
             elif kind == "update":
-                self.interrupts = []
+                self.interrupts, self.step = [], max(self.step, 0)
                 self._end({**body, "value": body["saved"]})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SchemaError(
@@ -167,6 +169,7 @@ class Journal:
 
     def _begin(self, id: str, body: dict[str, Any]) -> None:
         self.run, self.run_id = body, id
+        self.step += 1
         self._chain.clear()
         self._chain.add(id)
         self.steps, self.claimed = {}, set()
@@ -176,6 +179,7 @@ class Journal:
     def _end(self, body: dict[str, Any]) -> None:
         self.ending = body
         if "value" in body:
+            self.step += 1
             self.previous = body.get("saved", body["value"])
             self.has_saved_value = "saved" in body
         for place in body.get("again", ()):
