@@ -196,3 +196,26 @@ def test_G38_the_state_of_a_damaged_thread_is_a_typed_error(call, saver, thread)
 def test_G38_an_entrypoint_without_a_checkpointer_has_no_state(call, thread):
     with pytest.raises(UsageError, match="add has no checkpointer"):
         call.run(adder(None), "get_state", thread)
+
+
+def test_G38_checkpoint_events_are_the_checkpoints_of_the_history(call, saver, thread):
+    job = asker(saver)
+    asked = call.stream(job, "a", thread, stream_mode="checkpoints")
+    ended = call.stream(job, Command(resume="x"), thread, stream_mode="checkpoints")
+    again = call.stream(job, "b", thread, stream_mode="checkpoints")
+
+    def shapes(events):
+        return [
+            (event["metadata"]["source"], event["metadata"]["step"], event["next"], event["values"])
+            for event in events
+        ]
+
+    assert shapes(asked) == [("input", -1, ["job"], None)]
+    assert shapes(ended) == [("input", -1, ["job"], None), ("loop", 0, [], "a!x")]
+    assert shapes(again) == [("input", 1, ["job"], "a!x")]
+    assert [task["name"] for task in asked[0]["tasks"]] == ["job"]
+    assert ended[0]["tasks"][0]["interrupts"][0]["value"] == "q"
+    history = call.run(job, "get_state_history", thread)
+    events = [*again, *reversed(ended)]
+    assert [event["config"] for event in events] == [h.config for h in history]
+    assert [event["parent_config"] for event in events] == [h.parent_config for h in history]

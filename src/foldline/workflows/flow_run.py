@@ -101,7 +101,8 @@ class FlowRun:
         )
         if outer is not None and emit is outer.emit:
             self.context.namespace = (*namespace, flow.flow_name)
-        self.output = FlowOutput(self.context, self.journal)
+        read_saved = self._previous if flow.is_node else None
+        self.output = FlowOutput(self.context, self.journal, read_saved=read_saved)
 
     def close(self) -> None:
         """Let no further step begin: the reader of the run has gone."""
@@ -242,6 +243,7 @@ class FlowRun:
 
     async def _carry_on(self, journal: Journal) -> Arguments:
         self._check_flow(journal)
+        self.output.publish_unfinished()
         if self.outer is not None:
             outer_answers = self.outer.answers
             answers = {
@@ -259,6 +261,7 @@ class FlowRun:
     async def _answer(self, journal: Journal, command: Command[Any]) -> Arguments:
         answers = _answers(command, journal, is_unfinished=journal.is_unfinished)
         self._check_flow(journal)
+        self.output.publish_unfinished()
         packed = {key: pack(item, "an answer") for key, item in answers.items()}
         await journal.write(self.io, "resume", answers=packed)
         return self._stored_arguments(journal)
@@ -281,11 +284,16 @@ class FlowRun:
     def _version(self) -> str | None:
         if self.journal is None or self.journal.run is None:
             return self.flow.version
-        if self.journal.previous is not None:
-            declared = self.flow.saves if self.journal.has_saved_value else self.flow.returns
-            self.context.previous = unpack(self.journal.previous, "the last result", declared)
+        self.context.previous = self._previous()
         version: str | None = self.journal.run.get("version")
         return version
+
+    def _previous(self) -> Any:  # noqa: ANN401  what the previous run saved
+        journal = self.journal
+        if journal is None or journal.previous is None:
+            return None
+        declared = self.flow.saves if journal.has_saved_value else self.flow.returns
+        return unpack(journal.previous, "the last result", declared)
 
     # -- the function
 
