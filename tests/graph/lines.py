@@ -6,9 +6,10 @@ import operator
 from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
-from foldline.graph import START, Command, CompiledStateGraph, StateGraph, interrupt
+from foldline.checkpoint import BaseCheckpointSaver
+from foldline.graph import START, Command, CompiledStateGraph, StateGraph, entrypoint, interrupt
 
-__all__ = ["Log", "answer", "ask", "at", "fan", "line", "note", "shape"]
+__all__ = ["Log", "adder", "answer", "ask", "at", "fan", "line", "note", "shape"]
 
 
 class Log(TypedDict):
@@ -83,3 +84,13 @@ def at(call: Any, graph: CompiledStateGraph, thread: Any, *names: str) -> Any:
 
 def answer(value: Any) -> Command[Any]:
     return Command(resume=value)
+
+
+def adder(saver: BaseCheckpointSaver | None) -> Any:
+    """An entrypoint that returns a text, and saves the numbers that it got."""
+
+    @entrypoint(checkpointer=saver)
+    def add(number: int, *, previous: Any = None) -> entrypoint.final[str, list[int]]:
+        return entrypoint.final(value=f"got {number}", save=[*(previous or []), number])
+
+    return add

@@ -1,4 +1,4 @@
-"""`entrypoint` and `task`: an entrypoint is a graph of one node."""
+"""`entrypoint` and `task`: streams, traces and schemas of an entrypoint, tasks anywhere, and what is cancelled."""
 
 from __future__ import annotations
 
@@ -7,222 +7,28 @@ import functools
 import operator
 import threading
 import time
+from contextlib import suppress
 from typing import Annotated, Any
 from uuid import uuid4
 
 import pytest
-from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from foldline.agents import create_agent
-from foldline.checkpoint import Entry
-from foldline.exceptions import InvalidUpdateError, SchemaError, UsageError
-from foldline.graph import END, START, StateGraph
+from foldline.exceptions import UsageError
+from foldline.graph import START, StateGraph
 from foldline.graph.cache import InMemoryCache
 from foldline.graph.func import entrypoint, task
-from foldline.graph.types import CachePolicy, StateUpdate
+from foldline.graph.types import CachePolicy
 from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
+from foldline.tracers.context import collect_runs
 from foldline.workflows import Command, interrupt
+from tests.graph.lines import adder
 
 
 def new_thread() -> dict[str, Any]:
     return {"configurable": {"thread_id": uuid4().hex}}
-
-
-class Order(BaseModel):
-    name: str
-
-
-def adder(saver):
-    @entrypoint(checkpointer=saver)
-    def add(number: int, *, previous: Any = None) -> entrypoint.final[str, list[int]]:
-        return entrypoint.final(value=f"got {number}", save=[*(previous or []), number])
-
-    return add
-
-
-def asker(saver, ran=None):
-    @task
-    def work(text: str) -> str:
-        if ran is not None:
-            ran.append(text)
-        return text + "!"
-
-    @entrypoint(checkpointer=saver)
-    def job(text: str) -> str:
-        return work(text).result() + str(interrupt("q"))
-
-    return job
-
-
-def shape(history):
-    return [(h.metadata["source"], h.metadata["step"], h.next, h.values) for h in history]
-
-
-# -- state and history
-
-
-def test_G38_an_entrypoint_has_the_history_of_a_graph_of_one_node(call, saver, thread):
-    add = adder(saver)
-    assert call.invoke(add, 1, thread) == "got 1"
-    history = call.run(add, "get_state_history", thread)
-    assert shape(history) == [("loop", 0, (), [1]), ("input", -1, ("add",), None)]
-    assert history[0].parent_config == history[1].config
-    assert [(item.name, item.result) for item in history[1].tasks] == [("add", "got 1")]
-
-    call.invoke(add, 2, thread)
-
-    assert shape(call.run(add, "get_state_history", thread))[:2] == [
-        ("loop", 2, (), [1, 2]),
-        ("input", 1, ("add",), [1]),
-    ]
-    state = call.run(add, "get_state", thread)
-    assert (state.values, state.next, state.tasks) == ([1, 2], (), ())
-    assert state.metadata == {"source": "loop", "step": 2, "parents": {}}
-
-
-def test_G38_the_state_of_an_entrypoint_shows_its_open_question(call, saver, thread):
-    job = asker(saver)
-    (question,) = call.invoke(job, "a", thread)["__interrupt__"]
-
-    state = call.run(job, "get_state", thread)
-    assert state.tasks[0].interrupts == state.interrupts == (question,)
-    assert (state.next, state.values) == (("job",), None)
-
-    call.invoke(job, Command(resume="x"), thread)
-    assert call.run(job, "get_state", thread).interrupts == ()
-    recorded = call.run(job, "get_state", state.config)
-    assert recorded.tasks[0].interrupts == (question,)
-    assert recorded.tasks[0].result == "a!x"
-
-
-def test_G38_the_state_of_a_failed_entrypoint_shows_its_error(call, saver, thread):
-    @entrypoint(checkpointer=saver)
-    def fails(number: int) -> int:
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        call.invoke(fails, 1, thread)
-    state = call.run(fails, "get_state", thread)
-    assert state.next == ("fails",)
-    assert "ValueError('no')" in state.tasks[0].error
-
-
-def test_G38_an_empty_thread_has_an_empty_state(call, saver, thread):
-    state = call.run(adder(saver), "get_state", thread)
-    assert (state.values, state.next, state.metadata) == ({}, (), None)
-    assert call.run(adder(saver), "get_state_history", thread) == []
-
-
-def test_G38_the_history_can_be_filtered_limited_and_cut(call, saver, thread):
-    add = adder(saver)
-    for number in range(3):
-        call.invoke(add, number, thread)
-
-    def history(**options):
-        return call.run(add, "get_state_history", thread, **options)
-
-    ends = history(filter={"source": "loop"})
-    assert [h.values for h in ends] == [[0, 1, 2], [0, 1], [0]]
-    assert len(history(limit=2)) == 2
-    assert shape(history(before=ends[1].config)) == shape(history())[3:]
-    assert shape(call.run(add, "get_state_history", ends[1].config)) == shape(history())[2:]
-
-
-def test_G38_update_state_changes_what_the_next_run_reads(call, saver, thread):
-    add = adder(saver)
-    config = call.run(add, "update_state", thread, [7])
-    assert call.run(add, "get_state", thread).config == config
-    call.invoke(add, 1, thread)
-    assert call.run(add, "get_state", thread).values == [7, 1]
-
-    call.run(add, "update_state", thread, [9], as_node="add")
-    call.run(add, "update_state", thread, [10], as_node=END)
-    call.invoke(add, 2, thread)
-
-    assert shape(call.run(add, "get_state_history", thread)) == [
-        ("loop", 6, (), [10, 2]),
-        ("input", 5, ("add",), [10]),
-        ("update", 4, (), [10]),
-        ("update", 3, (), [9]),
-        ("loop", 2, (), [7, 1]),
-        ("input", 1, ("add",), [7]),
-        ("update", 0, (), [7]),
-    ]
-
-
-def test_G38_no_question_is_open_after_an_update(call, saver, thread):
-    job = asker(saver)
-    call.invoke(job, "a", thread)
-    call.run(job, "update_state", thread, "set")
-
-    state = call.run(job, "get_state", thread)
-    assert (state.values, state.next, state.interrupts) == ("set", (), ())
-    assert call.invoke(job, None, thread) == "set"
-
-
-def test_G38_bulk_update_state_writes_a_checkpoint_per_superstep_or_none(call, saver, thread):
-    ran = []
-    job = asker(saver, ran)
-    call.run(
-        job, "bulk_update_state", thread, [[StateUpdate("old")], [StateUpdate("a", "__input__")]]
-    )
-    assert shape(call.run(job, "get_state_history", thread)) == [
-        ("input", 1, ("job",), "old"),
-        ("update", 0, (), "old"),
-    ]
-    assert ran == []
-    (question,) = call.invoke(job, None, thread)["__interrupt__"]
-    assert (question.value, ran) == ("q", ["a"])
-
-    for wrong in ([], [[StateUpdate("x")], []], [[StateUpdate("x"), StateUpdate("y")]]):
-        with pytest.raises(InvalidUpdateError):
-            call.run(job, "bulk_update_state", thread, wrong)
-    with pytest.raises(InvalidUpdateError, match="'job'"):
-        call.run(job, "update_state", thread, "x", as_node="other")
-    assert len(call.run(job, "get_state_history", thread)) == 2
-
-
-def test_G38_an_earlier_checkpoint_can_be_continued(call, saver, thread):
-    add = adder(saver)
-    for number in (1, 2):
-        call.invoke(add, number, thread)
-    first = call.run(add, "get_state_history", thread)[2]
-    assert first.values == [1]
-
-    call.invoke(add, 3, first.config)
-
-    history = call.run(add, "get_state_history", thread)
-    assert [h.values for h in history] == [[1, 3], [1], [1, 2], [1], [1], None]
-    assert history[1].parent_config == first.config
-
-
-def test_G38_saved_models_keep_their_type(call, saver, thread):
-    @entrypoint(checkpointer=saver)
-    def keep(name: str, *, previous: Order | None = None) -> entrypoint.final[str, Order]:
-        return entrypoint.final(value=repr(previous), save=Order(name=name))
-
-    call.invoke(keep, "a", thread)
-    assert call.run(keep, "get_state", thread).values == Order(name="a")
-    assert call.invoke(keep, "b", thread) == "Order(name='a')"
-
-
-def test_G38_the_state_of_a_damaged_thread_is_a_typed_error(call, saver, thread):
-    job = asker(saver)
-    saver.append(
-        thread["configurable"]["thread_id"],
-        "",
-        [Entry("x", None, '{"v": 2, "kind": "update"}')],
-        after=None,
-    )
-    with pytest.raises(SchemaError, match="damaged"):
-        call.run(job, "get_state", thread)
-
-
-def test_G38_an_entrypoint_without_a_checkpointer_has_no_state(call, thread):
-    with pytest.raises(UsageError, match="add has no checkpointer"):
-        call.run(adder(None), "get_state", thread)
 
 
 # -- streams, schemas
@@ -239,6 +45,91 @@ def test_G38_a_stream_has_the_results_of_tasks_then_that_of_the_entrypoint(call,
 
     assert call.stream(sums, [1, 2], thread) == [{"double": 2}, {"double": 4}, {"sums": 6}]
     assert call.stream(sums, [1, 2], thread, stream_mode="values") == [6]
+
+
+def tracked(saver):
+    @task
+    async def double(number: int) -> int:
+        return number * 2
+
+    @task
+    async def fails(number: int) -> int:
+        raise ValueError("no")
+
+    @entrypoint(checkpointer=saver)
+    async def job(number: int) -> int:
+        with suppress(ValueError):
+            await fails(number)
+        return await double(number)
+
+    return job
+
+
+def test_G38_events_are_those_of_the_graph_the_entrypoint_and_the_tasks(saver, thread):
+    job = tracked(saver)
+
+    async def collect() -> list[Any]:
+        await job.ainvoke(1, thread)
+        return [event async for event in job.astream_events(1, thread, version="v2")]
+
+    events = asyncio.run(collect())
+
+    names = [(event["event"], event["name"]) for event in events]
+    piece = ("on_chain_stream", "LangGraph")  # the reader gets it a little later
+    assert [event["data"] for event in events if (event["event"], event["name"]) == piece] == [
+        {"chunk": {"double": 2}},
+        {"chunk": {"job": 2}},
+    ]
+    assert [name for name in names if name != piece] == [
+        ("on_chain_start", "LangGraph"),
+        ("on_chain_start", "job"),
+        ("on_chain_start", "fails"),
+        ("on_chain_start", "double"),
+        ("on_chain_stream", "double"),
+        ("on_chain_end", "double"),
+        ("on_chain_stream", "job"),
+        ("on_chain_end", "job"),
+        ("on_chain_end", "LangGraph"),
+    ]
+    ends = {event["name"]: event for event in events if event["event"] == "on_chain_end"}
+    assert ends["double"]["data"] == {"output": 2, "input": {"number": 1}}
+    assert ends["job"]["data"] == {"output": 2, "input": 1}
+    assert ends["LangGraph"]["data"]["output"] == 2
+    assert ends["job"]["tags"] == ["graph:step:2"]
+    assert [len(ends[name]["parent_ids"]) for name in ("LangGraph", "job", "double")] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("has_update", [False, True])
+def test_G38_a_traced_entrypoint_is_one_run_with_its_node(call, saver, thread, has_update):
+    add = adder(saver)
+    if has_update:
+        call.run(add, "update_state", thread, [5])
+    with collect_runs() as collected:
+        call.invoke(add, 1, thread)
+        call.stream(add, 2, thread)
+
+    assert [run.name for run in collected.traced_runs] == ["LangGraph", "LangGraph"]
+    nodes = [run.child_runs[0] for run in collected.traced_runs]
+    assert [(node.name, node.inputs, node.outputs) for node in nodes] == [
+        ("add", {"input": 1}, {"output": "got 1"}),
+        ("add", {"input": 2}, {"output": "got 2"}),
+    ]
+    steps = [h.metadata["step"] for h in call.run(add, "get_state_history", thread)][:3:2]
+    tags = [tag for node in nodes for tag in node.tags]
+    assert tags == [f"graph:step:{step}" for step in reversed(steps)]
+
+
+def test_G38_a_stream_with_subgraphs_has_namespaces(call, saver, thread):
+    @entrypoint()
+    def child(number: int) -> int:
+        return number + 1
+
+    @entrypoint(checkpointer=saver)
+    def parent(number: int) -> int:
+        return child.invoke(number)
+
+    pieces = call.stream(parent, 1, thread, subgraphs=True)
+    assert pieces == [(("parent", "child"), {"child": 2}), ((), {"parent": 2})]
 
 
 def test_G38_schemas_have_the_titles_of_graphs():

@@ -94,6 +94,14 @@ class TaskFunction(Step[P, R]):
     """A step that starts when it is called and returns a future, like LangGraph's tasks."""
 
     cache_policy: CachePolicy | None = None
+    is_task = True
+
+    def traced_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments by their names."""
+        try:
+            return dict(inspect.signature(self.function).bind(*args, **kwargs).arguments)
+        except (TypeError, ValueError):  # wrong arguments, or a function without a signature
+            return super().traced_arguments(args, kwargs)
 
     async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> object:
         """Call the function, or return its result from the cache of the entrypoint."""
@@ -185,6 +193,7 @@ class EntrypointFlow(Workflow[Any, Any]):
     """A flow with one input, whose result the next run on its thread can read. It is a graph of one node."""
 
     replaces_unfinished_run = True
+    is_node = True
     cache: Any = None
     context_schema: type | None = None
 

@@ -20,6 +20,7 @@ from foldline._io.waiting import is_async_callable
 from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowInterruptedError, UsageError
+from foldline.runnables import _trace
 from foldline.runnables.base import Runnable
 from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import new_id
@@ -77,6 +78,8 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
 
     replaces_unfinished_run = False
     """Whether an input begins a new run even if the last one is unfinished."""
+    is_node = False
+    """Whether the function has a run of its own in the traces, as the node of a graph."""
 
     def __init__(
         self,
@@ -249,20 +252,52 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         return {"__interrupt__": list(flow_run.interrupts)} if flow_run.interrupts else output
 
     async def _stream_body(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
-        refuse_stream(self.flow_name, self._engine)
-        view = View(run.kwargs.get("stream_mode") or "updates", subgraphs=False)
+        async with aclosing(self._pieces(input, run, [])) as pieces:
+            async for piece in pieces:
+                yield piece
 
+    def _stream_traced(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+        return (
+            self._stream_body(input, run) if run.manager is None else self._stream_run(input, run)
+        )
+
+    async def _stream_run(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+        """Stream as a traced run whose output is the result, not the sum of the pieces."""
+        run = run.patched()
+        results: list[Any] = []
+        observers = _trace.observers(run.handlers)
+        try:
+            await _trace.begin(self, input, run)
+            async with aclosing(self._pieces(input, run, results)) as pieces:
+                async for piece in pieces:
+                    for observer in observers:
+                        observer.on_chunk(run.id, piece)
+                    yield piece
+        except GeneratorExit:
+            await run.end_stream(None)
+            raise
+        except BaseException as error:
+            await run.dispatch("on_chain_error", error)
+            raise
+        await run.dispatch("on_chain_end", results[0])
+
+    async def _pieces(
+        self, input: object, run: Run, results: list[Any]
+    ) -> AsyncGenerator[Any, None]:
+        refuse_stream(self.flow_name, self._engine)
+        mode, subgraphs = run.kwargs.get("stream_mode"), bool(run.kwargs.get("subgraphs"))
+        view = View(mode or "updates", subgraphs=subgraphs)
         nested = NestedFlow.find(self, input, run)
         flow_runs: list[FlowRun] = []
 
         async def body(emit: Emit) -> None:
             if nested is not None:
                 nested.send_to(emit, view.wants)
-                await nested.result(input, run.io)
+                results.append(await nested.result(input, run.io))
                 return
             flow_run = FlowRun(self, run, wants=view.wants, emit=emit)
             flow_runs.append(flow_run)
-            self._public_output(flow_run, await flow_run.result(input))
+            results.append(self._public_output(flow_run, await flow_run.result(input)))
 
         async with aclosing(run_in_background(run.io, body)) as events:
             try:

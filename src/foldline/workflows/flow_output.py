@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from foldline.checkpoint.base import Entry
@@ -21,14 +22,22 @@ class FlowOutput:
     """Publishes the start, stop, end or failure of a flow, and its stored records."""
 
     def __init__(
-        self, context: FlowContext, journal: Journal | None, task_id: str | None = None
+        self,
+        context: FlowContext,
+        journal: Journal | None,
+        task_id: str | None = None,
+        *,
+        read_saved: Callable[[], Any] | None = None,
     ) -> None:
         self.context = context
         self.journal = journal
         self.task_id = task_id
         """The id of a nested flow in its events."""
         if journal is not None and "checkpoints" in context.wants:
-            journal.on_write = self._publish_record
+            is_node = read_saved is not None
+            journal.on_write = self._publish_checkpoint if is_node else self._publish_record
+        self.read_saved = read_saved
+        """Returns the state of a flow that is shown as a graph of one node; None for other flows."""
 
     def token_handler(self) -> TokenHandler | None:
         """Return the handler that streams the models inside; None if their tokens are not requested."""
@@ -79,6 +88,37 @@ class FlowOutput:
         name = self.context.name
         id = self.task_id or (name if self.journal is None else self.journal.run_id)
         self.context.publish("tasks", name, {"step": 0, "id": id, "name": name, **data})
+
+    def publish_unfinished(self) -> None:
+        """Publish the checkpoint at which an entrypoint's run goes on."""
+        if self.journal is not None:
+            self._publish_node(self.journal, "input", has_next=True)
+
+    def _publish_checkpoint(self, _: Entry, body: dict[str, Any]) -> None:
+        """Publish a record that is a checkpoint of an entrypoint."""
+        assert self.journal is not None
+        if body["kind"] == "flow":
+            self.publish_unfinished()
+        elif body["kind"] == "end" and "value" in body:
+            self._publish_node(self.journal, "loop", has_next=False)
+
+    def _publish_node(self, journal: Journal, source: str, *, has_next: bool) -> None:
+        if self.read_saved is None or "checkpoints" not in self.context.wants:
+            return
+        name, names = self.context.name, {"thread_id": self.context.thread_id, "checkpoint_ns": ""}
+        data: dict[str, Any] = {
+            key: None if id is None else {"configurable": {**names, "checkpoint_id": id}}
+            for key, id in (
+                ("config", journal.checkpoint),
+                ("parent_config", journal.checkpoint_before),
+            )
+        }
+        questions = tuple({"value": item.value, "id": item.id} for item in journal.interrupts)
+        task = {"id": journal.run_id, "name": name, "interrupts": questions, "state": None}
+        data["values"] = self.read_saved()
+        data["metadata"] = {"source": source, "step": journal.step - 1, "parents": {}}
+        data |= {"next": [name] if has_next else [], "tasks": [task] if has_next else []}
+        self.context.publish("checkpoints", None, data)
 
     def _publish_record(self, entry: Entry, body: dict[str, Any]) -> None:
         """Publish that a record was written; a thread can be forked from it."""

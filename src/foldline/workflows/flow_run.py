@@ -30,6 +30,7 @@ from foldline.workflows.log import ends_run
 from foldline.workflows.parent import Parent, current_parent
 from foldline.workflows.scope import FlowContext, Scope, enter_scope
 from foldline.workflows.started_tasks import finish_tasks
+from foldline.workflows.step_trace import trace_node
 from foldline.workflows.steps import digest_of
 from foldline.workflows.values import pack, unpack
 
@@ -106,7 +107,8 @@ class FlowRun:
         )
         if outer is not None and emit is outer.emit:
             self.context.namespace = (*namespace, flow.flow_name)
-        self.output = FlowOutput(self.context, self.journal)
+        read_saved = self._previous if flow.is_node else None
+        self.output = FlowOutput(self.context, self.journal, read_saved=read_saved)
 
     def close(self) -> None:
         """Let no further step begin: the reader of the run has gone."""
@@ -251,6 +253,7 @@ class FlowRun:
 
     async def _carry_on(self, journal: Journal) -> Arguments:
         self._check_flow(journal)
+        self.output.publish_unfinished()
         if self.outer is not None:
             outer_answers = self.outer.answers
             answers = {
@@ -270,6 +273,7 @@ class FlowRun:
             command, journal, is_unfinished=journal.is_unfinished
         )
         self._check_flow(journal)
+        self.output.publish_unfinished()
         packed = {key: pack(item, "an answer") for key, item in answers.items()}
         await journal.write(self.io, "resume", answers=packed)
         return self._stored_arguments(journal)
@@ -292,11 +296,16 @@ class FlowRun:
     def _version(self) -> str | None:
         if self.journal is None or self.journal.run is None:
             return self.flow.version
-        if self.journal.previous is not None:
-            declared = self.flow.saves if self.journal.has_saved_value else self.flow.returns
-            self.context.previous = unpack(self.journal.previous, "the last result", declared)
+        self.context.previous = self._previous()
         version: str | None = self.journal.run.get("version")
         return version
+
+    def _previous(self) -> Any:  # noqa: ANN401  what the previous run saved
+        journal = self.journal
+        if journal is None or journal.previous is None:
+            return None
+        declared = self.flow.saves if journal.has_saved_value else self.flow.returns
+        return unpack(journal.previous, "the last result", declared)
 
     # -- the function
 
@@ -315,8 +324,8 @@ class FlowRun:
         )  # fmt: skip
         self.output.publish_start(args, kwargs)
         kwargs = {**kwargs, **self.flow.injected_arguments(self.context, self.run)}
-        with enter_scope(scope), self._observed_run().current():
-            output = await self.io.call(function, *args, **kwargs)
+        with enter_scope(scope):
+            output = await self._call_function(args, kwargs)
         missing_place = None if self.journal is None else self.journal.unclaimed()
         if missing_place is not None:
             raise FlowChangedError(
@@ -324,6 +333,21 @@ class FlowRun:
                 "the flow ended without it. Use the code that began this thread, or begin a new one"
             )
         return output
+
+    async def _call_function(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+        flow, run = self.flow, self._observed_run()
+
+        async def body() -> object:
+            return await self.io.call(flow.function, *args, **kwargs)
+
+        if not flow.is_node or run.manager is None:
+            with run.current():
+                return await body()
+        step = 0 if self.journal is None else self.journal.step
+        node_run = run.child(f"graph:step:{step}")
+        return await trace_node(
+            node_run, flow.flow_name, args[0], body, lambda output: flow.split_output(output)[0]
+        )
 
     def _parent(self) -> Parent | None:
         """Return the parent of the agents, graphs and flows that this flow calls: they are stored on its thread."""

@@ -67,6 +67,11 @@ class Journal:
     ending: dict[str, Any] | None = None
     previous: Any = None
     """The result of the previous run, as JSON."""
+    step: int = -1
+    """The number of the step that the current run is, counted as a graph of one node counts."""
+    checkpoint: str | None = None
+    """The last record that is a checkpoint of a graph of one node: an input, a result or an update."""
+    checkpoint_before: str | None = None
     has_saved_value: bool = False
     """Whether `previous` is a value that the previous run saved beside its result."""
     on_write: Callable[[Entry, dict[str, Any]], None] | None = None
@@ -151,10 +156,10 @@ class Journal:
                 self.answers |= body["answers"]
                 self.interrupts, self.answered_at = [], body.get("at")
             elif kind == "end":
-                self._end(body)
+                self._end(id, body)
             elif kind == "update":
-                self.interrupts = []
-                self._end({**body, "value": body["saved"]})
+                self.interrupts, self.step = [], max(self.step, 0)
+                self._end(id, {**body, "value": body["saved"]})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SchemaError(
                 f"record {id} of thread {self.thread_id!r} is damaged: {error}"
@@ -169,15 +174,19 @@ class Journal:
 
     def _begin(self, id: str, body: dict[str, Any]) -> None:
         self.run, self.run_id = body, id
+        self.step += 1
+        self.checkpoint_before, self.checkpoint = self.checkpoint, id
         self._chain.clear()
         self._chain.add(id)
         self.steps, self.claimed = {}, set()
         self._under.clear()
         self.answers, self.interrupts, self.answered_at, self.ending = {}, [], None, None
 
-    def _end(self, body: dict[str, Any]) -> None:
+    def _end(self, id: str, body: dict[str, Any]) -> None:
         self.ending = body
         if "value" in body:
+            self.step += 1
+            self.checkpoint_before, self.checkpoint = self.checkpoint, id
             self.previous = body.get("saved", body["value"])
             self.has_saved_value = "saved" in body
         for place in body.get("again", ()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Awaitable
 from typing import Any, Protocol
 
 from foldline._io import IO
@@ -36,7 +36,7 @@ class TaskOwner(Protocol):
         """Its tasks; None if it has started none."""
 
 
-async def finish_tasks(body: Coroutine[Any, Any, Any], owner: TaskOwner, io: IO) -> Any:  # noqa: ANN401  the result of the body
+async def finish_tasks(body: Awaitable[Any], owner: TaskOwner, io: IO) -> Any:  # noqa: ANN401  the result of the body
     """Run the code of a flow, a node or a tool, then wait for the tasks that it has started.
 
     Their questions are asked together with its own. If the code is cancelled, they are cancelled too.

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from foldline._config import var_child_runnable_config
+from foldline._config import RunnableConfig, var_child_runnable_config
 from foldline._io import IO
 from foldline._run import Run
 from foldline.callbacks.base import BaseCallbackManager
 from foldline.callbacks.observers import PAUSE, RunObserver
 from foldline.load.packed import Packer
+from foldline.runnables._trace import observers
 from foldline.workflows.interrupts import FlowInterrupt
 
-__all__ = ["note_pause", "note_value", "trace_step"]
+__all__ = ["note_pause", "note_value", "trace_node", "trace_step"]
 
 T = TypeVar("T")
 STEP = "step"
@@ -22,18 +23,48 @@ STEP = "step"
 async def trace_step(
     name: str,
     place: str,
-    arguments: tuple[tuple[Any, ...], dict[str, Any]],
+    inputs: dict[str, Any],
     io: IO,
     body: Callable[[], Awaitable[T]],
+    *,
+    is_task: bool = False,
 ) -> T:
-    """Run the body of a step as a child of the current run; without handlers, as it is."""
+    """Run the body of a step as a child of the current run; without handlers, as it is.
+
+    A task is shown as LangGraph shows it: its result is the output, and a chunk.
+    """
     if _current_manager() is None:
         return await body()
-    run = Run.root(io, {"metadata": {"step": place}}, {}).patched()
-    args, kwargs = arguments
+    config: RunnableConfig = {"metadata": {"step": place}}
+    if is_task:
+        config["tags"] = ["seq:step:1"]
+    run = Run.root(io, config, {}).patched()
+
+    def show(value: T) -> object:
+        return value if is_task else {"output": value}
+
+    return await _trace(run, name, inputs, body, show, run_type=STEP, has_chunk=is_task)
+
+
+async def trace_node(
+    run: Run, name: str, value: object, body: Callable[[], Awaitable[T]], show: Callable[[T], Any]
+) -> T:
+    """Run the function of an entrypoint as a node of its run."""
+    return await _trace(run.patched(), name, value, body, show, run_type=None, has_chunk=True)
+
+
+async def _trace(
+    run: Run,
+    name: str,
+    inputs: object,
+    body: Callable[[], Awaitable[T]],
+    show: Callable[[T], Any],
+    *,
+    run_type: str | None,
+    has_chunk: bool,
+) -> T:
     try:
-        inputs = {"args": list(args), "kwargs": kwargs}
-        await run.begin("chain", "on_chain_start", None, inputs, name=name, run_type=STEP)
+        await run.begin("chain", "on_chain_start", None, inputs, name=name, run_type=run_type)
         with run.current():
             value = await body()
     except FlowInterrupt as stop:
@@ -42,7 +73,11 @@ async def trace_step(
     except BaseException as error:
         await run.dispatch("on_chain_error", error)
         raise
-    await run.dispatch("on_chain_end", {"output": value})
+    output = show(value)
+    if has_chunk:
+        for observer in observers(run.handlers):
+            observer.on_chunk(run.id, output)
+    await run.dispatch("on_chain_end", output)
     return value
 
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
 
 from foldline._io import ASYNC, BLOCKING, IO
@@ -52,6 +52,8 @@ class Step(Generic[P, R]):
     """A function whose results are stored. Made by `step`."""
 
     __repr__ = short_repr
+    is_task = False
+    """Whether its runs are shown as LangGraph shows those of tasks."""
 
     def __init__(
         self,
@@ -113,6 +115,10 @@ class Step(Generic[P, R]):
     async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> Any:  # noqa: ANN401  the result of the step's function
         """Call the function; a subclass may return a cached result."""
         return await io.call(self.function, *args, **kwargs)
+
+    def traced_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call as its run in the traces has them."""
+        return {"args": list(args), "kwargs": kwargs}
 
     def inner_scope(self, scope: Scope, place: str) -> Scope:
         """Return the scope of the function's code."""
@@ -264,9 +270,11 @@ async def _publish_task(call: StepCall[Any], io: IO, scope: Scope) -> object:
     if call.step.publishes_itself:
         return await run()
     flow, name = scope.flow, call.step.name
-    arguments = (call.args, call.kwargs)
+    traced = partial(
+        trace_step, name, call.place, call.step.traced_arguments(call.args, call.kwargs), io, run
+    )
     if "tasks" not in flow.wants:
-        return await trace_step(name, call.place, arguments, io, run)
+        return await traced(is_task=call.step.is_task)
     task_fields = {"step": 0, "id": scope.key_of(call.place), "name": name}
     call_fields = {"input": (call.args, call.kwargs), "triggers": ("call",)}
     flow.publish("tasks", name, {"type": "task", **task_fields, **call_fields})
@@ -278,7 +286,7 @@ async def _publish_task(call: StepCall[Any], io: IO, scope: Scope) -> object:
     }
     result_event["interrupts"] = []
     try:
-        value = await trace_step(name, call.place, arguments, io, run)
+        value = await traced(is_task=call.step.is_task)
         result_event["result"] = {RETURN_KEY: value}
     except FlowInterrupt as stop:
         result_event["interrupts"] = [
