@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import operator
 import threading
 import time
@@ -15,6 +16,7 @@ import pytest
 from typing_extensions import TypedDict
 
 from foldline.agents import create_agent
+from foldline.checkpoint import Entry, SqliteSaver
 from foldline.exceptions import UsageError
 from foldline.graph import START, StateGraph
 from foldline.graph.cache import InMemoryCache
@@ -179,6 +181,45 @@ def test_G38_a_generator_is_not_an_entrypoint():
 
 
 # -- tasks
+
+
+class UnevenSaver(SqliteSaver):
+    """Its reads take longer for some than for others."""
+
+    is_instant = False
+    seconds = itertools.cycle([0.05, 0.0, 0.02])
+
+    def read(self, *args: Any, **options: Any) -> list[Entry]:
+        entries = super().read(*args, **options)
+        time.sleep(next(self.seconds))
+        return entries
+
+
+def test_G40_tasks_that_begin_together_in_a_node_read_its_journal_once(call, tmp_path, thread):
+    @task
+    def double(number: int) -> int:
+        return number * 2
+
+    @task
+    async def async_double(number: int) -> int:
+        return number * 2
+
+    class State(TypedDict, total=False):
+        out: list[int]
+
+    def sync_node(state: State) -> State:
+        futures = [double(number) for number in range(8)]
+        return {"out": [future.result() for future in futures]}
+
+    async def async_node(state: State) -> State:
+        return {"out": list(await asyncio.gather(*(async_double(number) for number in range(8))))}
+
+    builder = StateGraph(State)
+    builder.add_node("node", async_node if call.is_async else sync_node)
+    builder.add_edge(START, "node")
+    graph = builder.compile(checkpointer=UnevenSaver(tmp_path / "threads.db"))
+
+    assert call.invoke(graph, {}, thread) == {"out": [number * 2 for number in range(8)]}
 
 
 @pytest.mark.parametrize("has_saver", [True, False])

@@ -79,6 +79,7 @@ class Journal:
 
     def __post_init__(self) -> None:
         self._lock = mutex()
+        self._loading: Any = None
         self._log = Log(self.saver, self.thread_id, self.namespace, self.lineage, self.owner)
         self.owner = self._log.owner
         self._log.old_namespace = self.old_namespace
@@ -130,14 +131,20 @@ class Journal:
     # -- reading
 
     async def load(self, io: IO, at: str | None = None) -> None:
-        """Load the log, once."""
+        """Load the log, once: tasks that begin together wait for the first of them."""
         if self.is_open:
             return
-        chain = await self._log.chain(io, at)
-        self.namespace = self._log.namespace
-        for entry in chain:
-            self._take(entry.id, read_body(entry, KINDS, "a flow", form=FORM))
-        self.is_open = True
+        with self._lock:
+            if self._loading is None:
+                self._loading = io.lock()
+        async with self._loading:
+            if self.is_open:
+                return
+            chain = await self._log.chain(io, at)
+            self.namespace = self._log.namespace
+            for entry in chain:
+                self._take(entry.id, read_body(entry, KINDS, "a flow", form=FORM))
+            self.is_open = True
 
     def _take(self, id: str, body: dict[str, Any]) -> None:
         self.head = id
