@@ -27,6 +27,8 @@ __all__ = [
     "ThreadConflictError",
     "append_as_owner",
     "check_head",
+    "entries_after",
+    "read_after",
 ]
 
 
@@ -52,8 +54,16 @@ class BaseCheckpointSaver(ABC):
     """Whether its methods never block, so that async calls need no thread."""
 
     @abstractmethod
-    def read(self, thread_id: str, namespace: str) -> list[Entry]:
-        """Return all entries of one namespace of a thread, the oldest first."""
+    def read(self, thread_id: str, namespace: str, *, after: str | None = None) -> list[Entry]:
+        """Return the entries of one namespace of a thread, the oldest first; those after the entry `after`, or all.
+
+        There are none after an entry that the thread does not have.
+        """
+
+    def head(self, thread_id: str, namespace: str) -> Entry | None:
+        """Return the last entry of one namespace of a thread; None if it has none."""
+        entries = self.read(thread_id, namespace)
+        return entries[-1] if entries else None
 
     @abstractmethod
     def append(
@@ -124,14 +134,32 @@ def append_as_owner(
 ) -> None:
     """Write entries of a run that has claimed its thread, also by a saver whose `append` does not take an epoch."""
     append = saver.append
-    if _takes_epoch(getattr(append, "__func__", append)):
+    if _takes("epoch", getattr(append, "__func__", append)):
         append(thread_id, namespace, entries, after=after, epoch=epoch)
         return
     saver.check_owner(thread_id, epoch)
     append(thread_id, namespace, entries, after=after)
 
 
+def read_after(
+    saver: BaseCheckpointSaver, thread_id: str, namespace: str, after: str
+) -> list[Entry]:
+    """Return the entries after one of them, also of a saver whose `read` always returns all."""
+    read = saver.read
+    if _takes("after", getattr(read, "__func__", read)):
+        return read(thread_id, namespace, after=after)
+    return entries_after(read(thread_id, namespace), after)
+
+
+def entries_after(entries: list[Entry], after: str) -> list[Entry]:
+    """Return the entries after one of them; none if it is not there."""
+    for number in range(len(entries) - 1, -1, -1):
+        if entries[number].id == after:
+            return entries[number + 1 :]
+    return []
+
+
 @lru_cache(maxsize=256)
-def _takes_epoch(append: Callable[..., None]) -> bool:
+def _takes(name: str, method: Callable[..., object]) -> bool:
     # Not `**kwargs`: a saver that passes them on to another one has not the epochs of that one.
-    return "epoch" in inspect.signature(append).parameters
+    return name in inspect.signature(method).parameters

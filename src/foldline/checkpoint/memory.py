@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from foldline._io import mutex
-from foldline.checkpoint.base import BaseCheckpointSaver, Entry, check_head
+from foldline.checkpoint.base import BaseCheckpointSaver, Entry, check_head, entries_after
+from foldline.checkpoint.heads import heads_of
 from foldline.checkpoint.local_writers import local_writers
 
 __all__ = ["InMemorySaver", "MemorySaver"]
@@ -18,10 +19,17 @@ class InMemorySaver(BaseCheckpointSaver):
         self._threads: dict[str, dict[str, list[Entry]]] = {}
         self._lock = mutex()
 
-    def read(self, thread_id: str, namespace: str) -> list[Entry]:
-        """Return all entries of one namespace of a thread, the oldest first."""
+    def read(self, thread_id: str, namespace: str, *, after: str | None = None) -> list[Entry]:
+        """Return the entries of one namespace of a thread, the oldest first; those after the entry `after`, or all."""
         with self._lock:
-            return list(self._threads.get(thread_id, {}).get(namespace, ()))
+            entries = self._threads.get(thread_id, {}).get(namespace, [])
+            return list(entries) if after is None else entries_after(entries, after)
+
+    def head(self, thread_id: str, namespace: str) -> Entry | None:
+        """Return the last entry of one namespace of a thread; None if it has none."""
+        with self._lock:
+            entries = self._threads.get(thread_id, {}).get(namespace)
+            return entries[-1] if entries else None
 
     def append(
         self,
@@ -45,6 +53,7 @@ class InMemorySaver(BaseCheckpointSaver):
         with self._lock:
             self._threads.pop(thread_id, None)
             local_writers(self).delete(thread_id)
+        heads_of(self).drop(thread_id)
 
 
 MemorySaver = InMemorySaver

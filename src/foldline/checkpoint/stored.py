@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Final, Self
 
 from foldline._storage import workers
-from foldline._storage.database import Connection
+from foldline._storage.database import Connection, Row
 from foldline._storage.open_database import open_database
 from foldline._storage.postgres import PostgresServer
 from foldline._storage.schema import LockNumber, Schema, Upgrade
 from foldline._storage.writers import Writers
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry, check_head
+from foldline.checkpoint.heads import heads_of
 from foldline.exceptions import StoreError
 
 __all__ = ["AsyncOpened", "StoredSaver"]
@@ -49,8 +50,13 @@ READ: Final = (
     "SELECT id, parent, body FROM foldline_checkpoints WHERE thread = ? AND namespace = ? "
     "ORDER BY place"
 )
+READ_AFTER: Final = (
+    "SELECT id, parent, body FROM foldline_checkpoints WHERE thread = ? AND namespace = ? AND place > "
+    "(SELECT place FROM foldline_checkpoints WHERE thread = ? AND namespace = ? AND id = ? "
+    "ORDER BY place DESC LIMIT 1) ORDER BY place"
+)
 HEAD: Final = (
-    "SELECT id FROM foldline_checkpoints WHERE thread = ? AND namespace = ? "
+    "SELECT id, parent, body FROM foldline_checkpoints WHERE thread = ? AND namespace = ? "
     "ORDER BY place DESC LIMIT 1"
 )
 WRITE: Final = (
@@ -76,17 +82,28 @@ class StoredSaver(BaseCheckpointSaver):
         finally:
             saver.close()
 
-    def read(self, thread_id: str, namespace: str) -> list[Entry]:
-        """Return all entries of one namespace of a thread, the oldest first."""
-        rows = self._database.rows(READ, (thread_id, namespace))
-        entries = [Entry(*row) for row in rows]
-        for entry in entries:
-            if not isinstance(entry.body, str):
-                raise StoreError(
-                    f"{self._database.where}: entry {entry.id!r:.80} of thread {thread_id!r:.80} is damaged: its body "
-                    f"is {type(entry.body).__name__}, not text. Restore it from a backup, or delete the thread"
-                )
-        return entries
+    def read(self, thread_id: str, namespace: str, *, after: str | None = None) -> list[Entry]:
+        """Return the entries of one namespace of a thread, the oldest first; those after the entry `after`, or all."""
+        place = thread_id, namespace
+        if after is None:
+            rows = self._database.rows(READ, place)
+        else:
+            rows = self._database.rows(READ_AFTER, (*place, *place, after))
+        return [self._entry(row, thread_id) for row in rows]
+
+    def head(self, thread_id: str, namespace: str) -> Entry | None:
+        """Return the last entry of one namespace of a thread; None if it has none."""
+        rows = self._database.rows(HEAD, (thread_id, namespace))
+        return self._entry(rows[0], thread_id) if rows else None
+
+    def _entry(self, row: Row, thread_id: str) -> Entry:
+        entry = Entry(*row)
+        if not isinstance(entry.body, str):
+            raise StoreError(
+                f"{self._database.where}: entry {entry.id!r:.80} of thread {thread_id!r:.80} is damaged: its body "
+                f"is {type(entry.body).__name__}, not text. Restore it from a backup, or delete the thread"
+            )
+        return entry
 
     def append(
         self,
@@ -123,6 +140,7 @@ class StoredSaver(BaseCheckpointSaver):
             self._writers.delete(connection, thread_id)
 
         self._database.write(work)
+        heads_of(self).drop(thread_id)
 
     def claim(self, thread_id: str, owner: str) -> int:
         """Make a run the owner of a thread; return the epoch for its writes.

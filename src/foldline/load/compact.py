@@ -7,6 +7,7 @@ constructor of the class.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -20,7 +21,7 @@ from foldline.protocol.merge import copy_json
 from foldline.utils._surrogates import has_surrogates, mend_surrogates
 from foldline.utils.trusted import build_trusted
 
-__all__ = ["compact_message", "copy_fields", "read_message"]
+__all__ = ["compact_message", "copy_fields", "copy_message", "read_message"]
 
 CLASSES: Final = {
     "human": "foldline.messages.human:HumanMessage",
@@ -31,6 +32,7 @@ CLASSES: Final = {
 TYPES: Final = {target.replace(":", "."): kind for kind, target in CLASSES.items()}
 
 INFINITY: Final = float("inf")
+LEAVES: Final = frozenset({str, int, float, bool, type(None)})
 MAX_DEPTH: Final = 100
 MAX_INTEGER: Final = 2**63
 RESERVED: Final = frozenset({"type", "content", "content_blocks"})
@@ -135,10 +137,24 @@ def copy_fields(message: Any) -> tuple[dict[str, Any], dict[str, Any] | None] | 
     """Return all fields of a message, to find out later whether they were changed; None if that cannot be known."""
     if _shape_of_class(type(message)) is None:
         return None
+    fields = message.__dict__.copy()
     try:
-        return _copy(message.__dict__), _copy(message.__pydantic_extra__)
+        for name, value in fields.items():
+            if type(value) not in LEAVES:
+                fields[name] = _copy(value)
+        extra = message.__pydantic_extra__
+        return fields, _copy(extra) if extra else copy.copy(extra)
     except _NotJsonError:
         return None
+
+
+def copy_message(message: Any) -> Any:  # noqa: ANN401  an object of any class
+    """Return a copy of a message that shares nothing with it; None for another object."""
+    copied = copy_fields(message)
+    if copied is None:
+        return None
+    fields, extra = copied
+    return build_trusted(type(message), fields, set(message.__pydantic_fields_set__), extra)
 
 
 def read_message(packed: Any) -> Any:  # noqa: ANN401  JSON; a message

@@ -1,0 +1,194 @@
+"""Folds the log of a thread to its state. A state that was folded before is kept, and only new entries are added to it.
+
+What is kept is made from the log alone, and a run gets a copy: plain values are copied, messages are shared, because
+copying a long chat would cost as much as reading it. So that a node which changes a message in place does not change
+later runs, the fields of shared messages are compared with a copy before they are used again; if one differs, the log
+is folded anew.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from abc import ABC, abstractmethod
+from functools import lru_cache
+from operator import attrgetter, is_
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
+
+from foldline._io import IO
+from foldline.checkpoint.base import Entry
+from foldline.checkpoint.heads import Head, heads_of
+from foldline.load.compact import copy_fields, copy_message
+from foldline.workflows.log import Log
+from foldline.workflows.values import from_text
+
+__all__ = ["Fold", "isolate"]
+
+StateT = TypeVar("StateT")
+ATOMS: Final = frozenset({str, int, float, bool, bytes, complex, type(None)})
+FIELDS: Final = attrgetter("__dict__", "__pydantic_extra__")
+
+
+class Guard(NamedTuple):
+    """The messages of a list, and copies of their fields."""
+
+    messages: list[Any]
+    copies: list[Any]
+
+    def holds(self) -> bool:
+        """Whether no message was changed."""
+        return list(map(FIELDS, self.messages)) == self.copies
+
+
+class Fold(ABC, Generic[StateT]):
+    """How the entries of a graph, an agent or a flow add up to a state."""
+
+    plan: object
+    """Whose keys and reducers are used; a state that was folded by others is not used."""
+
+    @abstractmethod
+    def begin(self) -> StateT:
+        """Return the state before any entry."""
+
+    @abstractmethod
+    def take(self, state: StateT, entry: Entry, place: int) -> None:
+        """Add an entry, which has this place in its log."""
+
+    @abstractmethod
+    def plain_values(self, state: StateT) -> dict[str, Any]:
+        """Return the values of a state, with new lists of messages."""
+
+    def share(self, head: Head) -> StateT:
+        """Return a state that a run may change."""
+        state: Any = head.state
+        new = copy.copy(state)
+        for name in _names(type(state)):
+            value = getattr(state, name)
+            if type(value) not in ATOMS:
+                setattr(new, name, isolate(value))
+        new.values = {
+            key: value if key in head.guards else isolate(value)
+            for key, value in self.plain_values(state).items()
+        }
+        return cast("StateT", new)
+
+    async def load(self, log: Log, io: IO) -> StateT:
+        """Return the state at the end of a log, or of the branch of its outer run."""
+        heads = heads_of(log.saver)
+        head = heads.take(log.thread_id, log.namespace)
+        if head is None or not await self._continue(head, log, io):
+            head = await self._fold(log, io)
+        state = self.share(head)
+        if head.last is not None and head.last == log.last:
+            heads.put(log.thread_id, log.namespace, head)
+        return state
+
+    async def _fold(self, log: Log, io: IO) -> Head:
+        """Fold a log from its beginning."""
+        entries = await log.read(io)
+        chain = log.chain_of(entries)
+        head = Head(self.plan, self.begin(), chain[-1].id if chain else None, len(entries))
+        places = {entry.id: place for place, entry in enumerate(entries)}
+        for entry in chain:
+            self._take(head, entry, places[entry.id])
+        if log.lineage is not None:
+            head.under = _mark_of(chain)
+        self._watch(head)
+        return head
+
+    def _take(self, head: Head, entry: Entry, place: int) -> None:
+        self.take(head.state, entry, place)
+        head.size += len(entry.body)
+
+    async def _continue(self, head: Head, log: Log, io: IO) -> bool:
+        """Bring a kept state to the end of its log; return whether that is possible."""
+        if head.plan is not self.plan or head.last is None:
+            return False
+        tail = await _read_tail(head, log, io)
+        if tail is None or not all(guard.holds() for guard in head.guards.values()):
+            return False
+        if log.lineage is not None:
+            mark = _mark_of(tail)
+            head.under = head.under if mark is None else mark
+            if head.under is not None and not log.lineage.covers(head.under):
+                return False
+        for place, entry in enumerate(tail, start=head.count):
+            self._take(head, entry, place)
+        if tail:
+            head.last, head.count = tail[-1].id, head.count + len(tail)
+            self._watch(head)
+        return True
+
+    def _watch(self, head: Head) -> None:
+        """Copy the fields of messages that are new in a state; other lists than those of messages have no guard."""
+        guards, values = head.guards, head.state.values
+        head.guards = {
+            key: guard
+            for key, value in values.items()
+            if isinstance(value, list) and (guard := _guard(value, guards.get(key))) is not None
+        }
+
+
+async def _read_tail(head: Head, log: Log, io: IO) -> list[Entry] | None:
+    """Return the entries that follow a kept state; None if the log does not continue it."""
+    tip = await log.head(io)
+    tail, head.tail = head.tail, []
+    if tip is None or head.last is None:
+        return None
+    if tip.id == head.last:
+        return []
+    if not tail or tail[-1].id != tip.id:  # another process has written
+        tail = await log.read_after(io, head.last)
+    before = head.last
+    for entry in tail:
+        if entry.parent != before:
+            return None  # a branch from an earlier entry
+        before = entry.id
+    return tail or None
+
+
+def _mark_of(entries: list[Entry]) -> object:
+    """Return the position of the outer run in the last entry that has one."""
+    for entry in reversed(entries):
+        body = from_text(entry.body, f"record {entry.id}")
+        if "under" in body:
+            return body["under"]
+    return None
+
+
+def _guard(messages: list[Any], earlier: Guard | None) -> Guard | None:
+    """Return the guard of a list; None if it has other things than messages whose fields can be compared."""
+    known = [] if earlier is None else earlier.messages
+    count = len(known)
+    if earlier is None or count > len(messages) or not all(map(is_, known, messages)):
+        copies = {} if earlier is None else dict(zip(map(id, known), earlier.copies, strict=True))
+        earlier, count = Guard([], []), 0
+    else:
+        copies = {}
+    for message in messages[count:]:
+        copied = copies.get(id(message)) or copy_fields(message)
+        if copied is None:
+            return None
+        earlier.messages.append(message)
+        earlier.copies.append(copied)
+    return earlier
+
+
+def isolate(value: Any) -> Any:  # noqa: ANN401  a value of a state
+    """Return a copy of a value that shares nothing with it that can be changed."""
+    kind = type(value)
+    if kind in ATOMS:
+        return value
+    if kind is dict:
+        return {isolate(key): isolate(item) for key, item in value.items()} if value else {}
+    if kind in (list, tuple, set, frozenset):
+        return kind([isolate(item) for item in value]) if value else kind()
+    message = copy_message(value)
+    return copy.deepcopy(value) if message is None else message
+
+
+@lru_cache(maxsize=64)
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(
+        item.name for item in dataclasses.fields(kind) if item.name not in ("keys", "values")
+    )
