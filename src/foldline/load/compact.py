@@ -7,7 +7,6 @@ constructor of the class.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -32,7 +31,7 @@ CLASSES: Final = {
 TYPES: Final = {target.replace(":", "."): kind for kind, target in CLASSES.items()}
 
 INFINITY: Final = float("inf")
-LEAVES: Final = frozenset({str, int, float, bool, type(None)})
+PLAIN_FIELDS: Final = frozenset({"type", "name", "id", "status", "finish_reason", "tool_call_id"})
 MAX_DEPTH: Final = 100
 MAX_INTEGER: Final = 2**63
 RESERVED: Final = frozenset({"type", "content", "content_blocks"})
@@ -55,6 +54,8 @@ class _Shape(NamedTuple):
     checks: dict[str, Callable[[Any], bool]]
     """Fields that need no more than this to be valid."""
     required: frozenset[str]
+    nested: tuple[str, ...]
+    """Fields whose values may be lists or dicts."""
 
 
 def _is_text(value: object) -> bool:
@@ -100,6 +101,7 @@ def _shape_of(kind: str) -> _Shape | None:
         [(name, field.default_factory) for name, field in fields.items() if field.default_factory],  # type: ignore[misc]
         {**COMMON_CHECKS, **OWN_CHECKS.get(kind, {})},
         frozenset(name for name, field in fields.items() if field.is_required()) - {"content"},
+        tuple(name for name in fields if name not in PLAIN_FIELDS),
     )
 
 
@@ -135,16 +137,18 @@ def compact_message(message: Any) -> list[Any] | None:  # noqa: ANN401  an objec
 
 def copy_fields(message: Any) -> tuple[dict[str, Any], dict[str, Any] | None] | None:  # noqa: ANN401  an object of any class
     """Return all fields of a message, to find out later whether they were changed; None if that cannot be known."""
-    if _shape_of_class(type(message)) is None:
+    shape = _shape_of_class(type(message))
+    if shape is None:
         return None
     fields = message.__dict__.copy()
     try:
-        for name, value in fields.items():
-            if type(value) not in LEAVES:
+        for name in shape.nested:
+            value = fields[name]
+            if type(value) is not str and value is not None:
                 fields[name] = _copy(value)
         extra = message.__pydantic_extra__
-        return fields, _copy(extra) if extra else copy.copy(extra)
-    except _NotJsonError:
+        return fields, None if extra is None else _copy(extra)
+    except (_NotJsonError, KeyError):
         return None
 
 

@@ -13,7 +13,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from functools import lru_cache
 from operator import attrgetter, is_
-from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from foldline._io import IO
 from foldline.checkpoint.base import Entry
@@ -26,18 +26,38 @@ __all__ = ["Fold", "isolate"]
 
 StateT = TypeVar("StateT")
 ATOMS: Final = frozenset({str, int, float, bool, bytes, complex, type(None)})
-FIELDS: Final = attrgetter("__dict__", "__pydantic_extra__")
+FIELDS: Final = attrgetter("__dict__")
+EXTRA: Final = attrgetter("__pydantic_extra__")
 
 
-class Guard(NamedTuple):
+class Guard:
     """The messages of a list, and copies of their fields."""
 
-    messages: list[Any]
-    copies: list[Any]
+    __slots__ = ("extras", "fields", "messages")
+
+    def __init__(self) -> None:
+        self.messages: list[Any] = []
+        self.fields: list[Any] = []
+        self.extras: list[Any] = []
+
+    def add(self, message: object, copied: tuple[Any, Any]) -> None:
+        """Add a message with a copy of its fields."""
+        self.messages.append(message)
+        self.fields.append(copied[0])
+        self.extras.append(copied[1])
 
     def holds(self) -> bool:
         """Whether no message was changed."""
-        return list(map(FIELDS, self.messages)) == self.copies
+        # Two comparisons: pairs would be thousands of objects for the garbage collector.
+        return (
+            list(map(FIELDS, self.messages)) == self.fields
+            and list(map(EXTRA, self.messages)) == self.extras
+        )
+
+    def copies(self) -> dict[int, tuple[Any, Any]]:
+        """Return the copies by the identity of their messages."""
+        pairs = zip(self.fields, self.extras, strict=True)
+        return dict(zip(map(id, self.messages), pairs, strict=True))
 
 
 class Fold(ABC, Generic[StateT]):
@@ -158,20 +178,16 @@ def _mark_of(entries: list[Entry]) -> object:
 
 def _guard(messages: list[Any], earlier: Guard | None) -> Guard | None:
     """Return the guard of a list; None if it has other things than messages whose fields can be compared."""
-    known = [] if earlier is None else earlier.messages
-    count = len(known)
-    if earlier is None or count > len(messages) or not all(map(is_, known, messages)):
-        copies = {} if earlier is None else dict(zip(map(id, known), earlier.copies, strict=True))
-        earlier, count = Guard([], []), 0
-    else:
-        copies = {}
-    for message in messages[count:]:
+    copies: dict[int, tuple[Any, Any]] = {}
+    guard = Guard() if earlier is None else earlier
+    if len(guard.messages) > len(messages) or not all(map(is_, guard.messages, messages)):
+        copies, guard = guard.copies(), Guard()
+    for message in messages[len(guard.messages) :]:
         copied = copies.get(id(message)) or copy_fields(message)
         if copied is None:
             return None
-        earlier.messages.append(message)
-        earlier.copies.append(copied)
-    return earlier
+        guard.add(message, copied)
+    return guard
 
 
 def isolate(value: Any) -> Any:  # noqa: ANN401  a value of a state
