@@ -11,7 +11,7 @@ from foldline._io import IO
 from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.context import AgentContext
 from foldline.agents.setup import END, Setup
-from foldline.agents.state import GrowingMessages, as_plain
+from foldline.agents.state import GrowingMessages, as_plain, indexes_of
 from foldline.agents.tool_calls import error_message, unanswered, with_results
 from foldline.checkpoint.base import Entry
 from foldline.exceptions import SchemaError, UsageError
@@ -151,6 +151,10 @@ class AgentFold(Fold[Thread]):
     def take(self, state: Thread, entry: Entry, place: int) -> None:
         """Add an entry."""
         state.take_next(self.setup.codec.record(entry), self.setup.schema)
+
+    def indexes_of(self, state: Thread) -> dict[str, Any]:
+        """Return the ids of the messages of a state."""
+        return indexes_of(state.values)
 
     def plain_values(self, state: Thread) -> Values:
         """Return the values of a state, with new lists of messages; there are none before the first entry."""

@@ -14,7 +14,13 @@ from typing import Annotated, Any, NotRequired, Required, get_args, get_origin, 
 import typing_extensions
 from pydantic import BaseModel, ValidationError
 
-from foldline.agents.state import GrowingMessages, add_messages, as_messages, merge_messages
+from foldline.agents.state import (
+    GrowingMessages,
+    MessageIndex,
+    add_messages,
+    as_messages,
+    merge_messages,
+)
 from foldline.exceptions import InvalidUpdateError, UsageError
 from foldline.graph.types import Overwrite
 from foldline.utils.short_repr import short_repr
@@ -224,7 +230,12 @@ class StateKeys:
             ) from error
         return validated if is_coerced else value
 
-    def join(self, values: Values, updates: Iterable[tuple[str, Mapping[str, Any]]]) -> Values:
+    def join(
+        self,
+        values: Values,
+        updates: Iterable[tuple[str, Mapping[str, Any]]],
+        indexes: Mapping[str, MessageIndex] | None = None,
+    ) -> Values:
         """Return the state with the validated updates of one step merged in, in order."""
         new = dict(values)
         for key in self.ephemeral:
@@ -232,7 +243,10 @@ class StateKeys:
         writers: dict[str, str] = {}
         for writer, update in updates:
             for key, value in update.items():
-                self._join_key(new, key, value, writer, writers)
+                if type(value) is list and indexes and key in indexes:
+                    new[key] = merge_messages(new[key], value, indexes[key])
+                else:
+                    self._join_key(new, key, value, writer, writers)
         return new
 
     def _join_key(

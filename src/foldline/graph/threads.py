@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from foldline._io import IO
-from foldline.agents.state import as_plain
+from foldline.agents.state import as_plain, indexes_of
 from foldline.checkpoint.base import Entry
 from foldline.exceptions import SchemaError
 from foldline.graph.records import BASES, FORM, KINDS, GraphThread
@@ -35,6 +35,10 @@ class GraphFold(Fold[GraphThread]):
     def take(self, state: GraphThread, entry: Entry, place: int) -> None:
         """Add an entry."""
         state.take_entry(entry, place)
+
+    def indexes_of(self, state: GraphThread) -> dict[str, Any]:
+        """Return the ids of the messages of a state."""
+        return indexes_of(state.values)
 
     def plain_values(self, state: GraphThread) -> dict[str, Any]:
         """Return the values of a state, with new lists of messages."""

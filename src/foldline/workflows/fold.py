@@ -26,6 +26,8 @@ __all__ = ["Fold", "isolate"]
 
 StateT = TypeVar("StateT")
 ATOMS: Final = frozenset({str, int, float, bool, bytes, complex, type(None)})
+NOT_COPIED: Final = frozenset({"keys", "values", "indexes"})
+"""Fields of a state that are shared, or made anew."""
 FIELDS: Final = attrgetter("__dict__")
 EXTRA: Final = attrgetter("__pydantic_extra__")
 
@@ -78,6 +80,10 @@ class Fold(ABC, Generic[StateT]):
     def plain_values(self, state: StateT) -> dict[str, Any]:
         """Return the values of a state, with new lists of messages."""
 
+    def indexes_of(self, state: StateT) -> dict[str, Any]:
+        """Return what is known about the lists of a state."""
+        return {}
+
     def share(self, head: Head) -> StateT:
         """Return a state that a run may change."""
         state: Any = head.state
@@ -90,6 +96,7 @@ class Fold(ABC, Generic[StateT]):
             key: value if key in head.guards else isolate(value)
             for key, value in self.plain_values(state).items()
         }
+        new.indexes = self.indexes_of(state)
         return cast("StateT", new)
 
     async def load(self, log: Log, io: IO) -> StateT:
@@ -205,6 +212,4 @@ def isolate(value: Any) -> Any:  # noqa: ANN401  a value of a state
 
 @lru_cache(maxsize=64)
 def _names(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(
-        item.name for item in dataclasses.fields(kind) if item.name not in ("keys", "values")
-    )
+    return tuple(item.name for item in dataclasses.fields(kind) if item.name not in NOT_COPIED)

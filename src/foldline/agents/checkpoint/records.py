@@ -102,9 +102,9 @@ class Thread(ThreadState):
         elif record.kind == "resume":
             self.take_answers(record.answers, record.at)
         elif record.kind == "update":
-            self.values = schema.update(self.values, record.values)
+            self.values = schema.update(self.values, record.values, self.indexes)
         elif record.kind in ("input", "node"):
-            self.values = schema.update(self.values, record.values)
+            self.values = schema.update(self.values, record.values, self.indexes)
             self.next = record.next
             self.step = record.step
         if record.kind in BASES:
