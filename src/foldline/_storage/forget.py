@@ -39,8 +39,9 @@ CHECKPOINTS: Final = Kind(
 DELETED_AT_ONCE: Final = 500
 """The most threads of one transaction: PostgreSQL has room for some thousand locks."""
 WORKERS: Final = Kind("workers", 1, "foldline_workers", {})
+SNAPSHOTS: Final = Kind("snapshots", 1, "foldline_snapshots", {})
 SERVE: Final = Kind("serve", 1, "serve_runs", {})
-KINDS: Final = (HISTORY, CHECKPOINTS, WORKERS, SERVE)
+KINDS: Final = (HISTORY, CHECKPOINTS, WORKERS, SNAPSHOTS, SERVE)
 """The schemas themselves lie in higher layers: a test compares the versions."""
 
 Delete = Callable[[str, str, Iterable[str]], int]
@@ -66,6 +67,10 @@ def delete_checkpoints(place: str | Path, threads: Iterable[str]) -> int:
         _delete(place, WORKERS, partial(_delete_rows, "foldline_writers", "thread", names), names)
         work = partial(_delete_rows, "foldline_checkpoints", "thread", names)
         count += _delete(place, CHECKPOINTS, work, names)
+        # After the entries: without its entry, no snapshot is written any more.
+        _delete(
+            place, SNAPSHOTS, partial(_delete_rows, "foldline_snapshots", "thread", names), names
+        )
     return count
 
 

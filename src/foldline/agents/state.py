@@ -7,6 +7,7 @@ one; a key without one is replaced. `add_messages` merges `messages`: appended, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from operator import is_
 from typing import (
     Annotated,
@@ -30,6 +31,7 @@ from foldline.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage,
 from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import new_id
 from foldline.workflows.interrupts import Interrupt
+from foldline.workflows.snapshots import fingerprint
 
 __all__ = [
     "REMOVE_ALL_MESSAGES",
@@ -154,6 +156,16 @@ def as_plain(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def as_growing(empty: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Return stored values for the fold of a log: the lists that grow in `empty` grow in the result."""
+    new = dict(values)
+    for key, value in empty.items():
+        if type(value) is GrowingMessages and key in new:
+            value.add(new[key])
+            new[key] = value
+    return new
+
+
 def merge_messages(
     messages: list[BaseMessage],
     new_messages: Iterable[BaseMessage],
@@ -265,6 +277,11 @@ class StateSchema:
             key for key, mark in marks.items() if mark is not None and mark.output
         }
         self._adapters: dict[str, TypeAdapter[Any]] = {}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A text that differs if the keys, their types or their reducers do."""
+        return fingerprint(self.types, self.reducers)
 
     def update(
         self,

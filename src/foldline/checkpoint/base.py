@@ -24,6 +24,7 @@ from foldline.utils.short_repr import short_repr
 __all__ = [
     "BaseCheckpointSaver",
     "Entry",
+    "Snapshot",
     "ThreadConflictError",
     "append_as_owner",
     "check_head",
@@ -39,6 +40,15 @@ class Entry(NamedTuple):
     parent: str | None
     body: str
     """JSON; agents, workflows and graphs have their own kinds of records."""
+
+
+class Snapshot(NamedTuple):
+    """The state of a thread after one of its entries: derived from the log, and may be deleted at any time."""
+
+    at: str
+    """The id of the entry."""
+    body: str
+    """JSON."""
 
 
 class BaseCheckpointSaver(ABC):
@@ -64,6 +74,18 @@ class BaseCheckpointSaver(ABC):
         """Return the last entry of one namespace of a thread; None if it has none."""
         entries = self.read(thread_id, namespace)
         return entries[-1] if entries else None
+
+    def snapshot(
+        self, thread_id: str, namespace: str, before: str | None = None
+    ) -> Snapshot | None:
+        """Return the newest snapshot, or the newest one older than that at the entry `before`; None if there is none.
+
+        Savers that store no snapshots have none; their threads are read from the first entry.
+        """
+        return None
+
+    def put_snapshot(self, thread_id: str, namespace: str, snapshot: Snapshot) -> None:  # noqa: B027  nothing is lost
+        """Store a snapshot; do nothing where the thread has no such entry, or snapshots are not stored."""
 
     @abstractmethod
     def append(

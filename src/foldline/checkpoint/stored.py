@@ -13,12 +13,27 @@ from foldline._storage.open_database import open_database
 from foldline._storage.postgres import PostgresServer
 from foldline._storage.schema import LockNumber, Schema, Upgrade
 from foldline._storage.writers import Writers
-from foldline.checkpoint.base import BaseCheckpointSaver, Entry, check_head
+from foldline.checkpoint.base import BaseCheckpointSaver, Entry, Snapshot, check_head
 from foldline.checkpoint.heads import heads_of
 from foldline.exceptions import StoreError
 
 __all__ = ["AsyncOpened", "StoredSaver"]
 
+SNAPSHOTS: Final = Schema(
+    # A kind of its own: programs with an older foldline go on with the file, and do not see it.
+    kind="snapshots",
+    tables=("foldline_snapshots",),
+    create="""
+    CREATE TABLE foldline_snapshots (
+        thread TEXT NOT NULL,
+        namespace TEXT NOT NULL,
+        at TEXT NOT NULL,
+        place {big} NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (thread, namespace, at)
+    )
+    """,
+)
 SCHEMA: Final = Schema(
     kind="checkpoints",
     tables=("foldline_checkpoints",),
@@ -44,7 +59,7 @@ SCHEMA: Final = Schema(
         ),
     ),
     unversioned=2,
-    needs=(workers.SCHEMA,),
+    needs=(workers.SCHEMA, SNAPSHOTS),
 )
 READ: Final = (
     "SELECT id, parent, body FROM foldline_checkpoints WHERE thread = ? AND namespace = ? "
@@ -58,6 +73,21 @@ READ_AFTER: Final = (
 HEAD: Final = (
     "SELECT id, parent, body FROM foldline_checkpoints WHERE thread = ? AND namespace = ? "
     "ORDER BY place DESC LIMIT 1"
+)
+SNAPSHOT: Final = (
+    "SELECT at, body FROM foldline_snapshots WHERE thread = ? AND namespace = ? "
+    "ORDER BY place DESC LIMIT 1"
+)
+OLDER_SNAPSHOT: Final = (
+    "SELECT at, body FROM foldline_snapshots WHERE thread = ? AND namespace = ? AND place < "
+    "(SELECT place FROM foldline_snapshots WHERE thread = ? AND namespace = ? AND at = ?) "
+    "ORDER BY place DESC LIMIT 1"
+)
+WRITE_SNAPSHOT: Final = (
+    "INSERT INTO foldline_snapshots (thread, namespace, at, place, body) "
+    "SELECT thread, namespace, id, place, ? FROM foldline_checkpoints "
+    "WHERE thread = ? AND namespace = ? AND id = ? ORDER BY place DESC LIMIT 1 "
+    "ON CONFLICT (thread, namespace, at) DO UPDATE SET body = excluded.body"
 )
 WRITE: Final = (
     "INSERT INTO foldline_checkpoints (thread, namespace, id, parent, body) VALUES (?, ?, ?, ?, ?)"
@@ -105,6 +135,26 @@ class StoredSaver(BaseCheckpointSaver):
             )
         return entry
 
+    def snapshot(
+        self, thread_id: str, namespace: str, before: str | None = None
+    ) -> Snapshot | None:
+        """Return the newest snapshot, or the newest one older than that at the entry `before`; None for none."""
+        place = thread_id, namespace
+        if before is None:
+            rows = self._database.rows(SNAPSHOT, place)
+        else:
+            rows = self._database.rows(OLDER_SNAPSHOT, (*place, *place, before))
+        return Snapshot(str(rows[0][0]), str(rows[0][1])) if rows else None
+
+    def put_snapshot(self, thread_id: str, namespace: str, snapshot: Snapshot) -> None:
+        """Store a snapshot; do nothing where the thread has no such entry."""
+
+        def work(connection: Connection) -> None:
+            connection.lock(LockNumber.THREAD, thread_id)  # the thread may be deleted now
+            connection.run(WRITE_SNAPSHOT, (snapshot.body, thread_id, namespace, snapshot.at))
+
+        self._database.write(work, is_durable=False)
+
     def append(
         self,
         thread_id: str,
@@ -137,6 +187,7 @@ class StoredSaver(BaseCheckpointSaver):
             # An entry that is not committed yet would not be seen, and stay.
             connection.lock(LockNumber.THREAD, thread_id)
             connection.run("DELETE FROM foldline_checkpoints WHERE thread = ?", (thread_id,))
+            connection.run("DELETE FROM foldline_snapshots WHERE thread = ?", (thread_id,))
             self._writers.delete(connection, thread_id)
 
         self._database.write(work)

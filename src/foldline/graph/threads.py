@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from foldline._io import IO
-from foldline.agents.state import as_plain, indexes_of
+from foldline.agents.state import as_growing, as_plain, indexes_of
 from foldline.checkpoint.base import Entry
 from foldline.exceptions import SchemaError
-from foldline.graph.records import BASES, FORM, KINDS, GraphThread
+from foldline.graph.records import BASES, FORM, KINDS, GraphThread, decode_target, encode_target
 from foldline.graph.schema import StateKeys
 from foldline.graph.types import START
 from foldline.workflows.fold import Fold
 from foldline.workflows.journal import read_body
 from foldline.workflows.log import Log
+from foldline.workflows.snapshots import fields_of, set_fields
 
 if TYPE_CHECKING:
     from foldline.graph.compiled import CompiledStateGraph
@@ -23,6 +24,8 @@ __all__ = ["all_states", "load_thread"]
 
 class GraphFold(Fold[GraphThread]):
     """How the entries of a graph's thread add up."""
+
+    kind = "graph"
 
     def __init__(self, keys: StateKeys) -> None:
         self.plan = keys
@@ -39,6 +42,29 @@ class GraphFold(Fold[GraphThread]):
     def indexes_of(self, state: GraphThread) -> dict[str, Any]:
         """Return the ids of the messages of a state."""
         return indexes_of(state.values)
+
+    def fingerprint(self) -> str:
+        """Return a text that differs where the same entries would add up to another state."""
+        return self.keys.fingerprint
+
+    def freeze(self, state: GraphThread) -> dict[str, Any] | None:
+        """Return a state as JSON; None in the middle of a step."""
+        packed = fields_of(state)
+        if packed is None:
+            return None
+        packed["values"] = self.keys.encode(as_plain(state.values), "the state")
+        packed["next"] = [encode_target(target, self.keys) for target in state.next]
+        return packed
+
+    def thaw(self, packed: dict[str, Any]) -> GraphThread:
+        """Return the state of its JSON form."""
+        thread = GraphThread(self.keys, self.keys.growing())
+        set_fields(thread, packed)
+        thread.values = as_growing(
+            thread.values, self.keys.decode(packed["values"], "the snapshot")
+        )
+        thread.next = [decode_target(target, self.keys) for target in packed["next"]]
+        return thread
 
     def plain_values(self, state: GraphThread) -> dict[str, Any]:
         """Return the values of a state, with new lists of messages."""

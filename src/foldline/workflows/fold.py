@@ -16,10 +16,12 @@ from operator import attrgetter, is_
 from typing import Any, Final, Generic, TypeVar, cast
 
 from foldline._io import IO
-from foldline.checkpoint.base import Entry
+from foldline.checkpoint.base import Entry, Snapshot
 from foldline.checkpoint.heads import Head, heads_of
+from foldline.exceptions import SchemaError, StoreError, UsageError
 from foldline.load.compact import copy_fields, copy_message
 from foldline.workflows.log import Log
+from foldline.workflows.snapshots import MIN_SIZE, read_snapshot, write_snapshot
 from foldline.workflows.values import from_text
 
 __all__ = ["Fold", "isolate"]
@@ -104,7 +106,9 @@ class Fold(ABC, Generic[StateT]):
         heads = heads_of(log.saver)
         head = heads.take(log.thread_id, log.namespace)
         if head is None or not await self._continue(head, log, io):
-            head = await self._fold(log, io)
+            head = await self._read_snapshot(log, io) or await self._fold(log, io)
+        if head.unsaved > max(MIN_SIZE, head.saved) and log.owner.is_claimed:
+            await self._write_snapshot(head, log, io)
         state = self.share(head)
         if head.last is not None and head.last == log.last:
             heads.put(log.thread_id, log.namespace, head)
@@ -126,6 +130,7 @@ class Fold(ABC, Generic[StateT]):
     def _take(self, head: Head, entry: Entry, place: int) -> None:
         self.take(head.state, entry, place)
         head.size += len(entry.body)
+        head.unsaved += len(entry.body)
 
     async def _continue(self, head: Head, log: Log, io: IO) -> bool:
         """Bring a kept state to the end of its log; return whether that is possible."""
@@ -146,6 +151,79 @@ class Fold(ABC, Generic[StateT]):
             self._watch(head)
         return True
 
+    # -- snapshots
+
+    kind: str = ""
+    """The kind of its snapshots; without one there are none."""
+
+    def fingerprint(self) -> str:
+        """Return a text that differs where the same entries would add up to another state."""
+        return ""
+
+    def freeze(self, state: StateT) -> dict[str, Any] | None:
+        """Return a state as JSON; None in the middle of a step."""
+        return None
+
+    def thaw(self, packed: dict[str, Any]) -> StateT:
+        """Return the state of its JSON form."""
+        raise NotImplementedError
+
+    async def _read_snapshot(self, log: Log, io: IO) -> Head | None:
+        """Return the state of the newest snapshot that the log continues, with the entries since; None for none."""
+        if not self.kind or log.lineage is not None:
+            return None
+        snapshot = await log.snapshot(io)
+        while snapshot is not None:
+            head = self._thaw(snapshot)
+            if head is not None:
+                entries = await log.read_after(io, snapshot.at)
+                if not entries:
+                    tip = await log.head(io)
+                    return head if tip is not None and tip.id == snapshot.at else None
+                chain = _chain_after(entries, snapshot.at)
+                if chain is not None:
+                    places = {entry.id: place for place, entry in enumerate(entries, head.count)}
+                    for entry in chain:
+                        self._take(head, entry, places[entry.id])
+                    head.last, head.count = entries[-1].id, head.count + len(entries)
+                    self._watch(head)
+                    return head
+            snapshot = await log.snapshot(io, snapshot.at)
+        return None
+
+    def _thaw(self, snapshot: Snapshot) -> Head | None:
+        found = read_snapshot(snapshot.body, self.kind, self.fingerprint())
+        if found is None:
+            return None
+        count, packed = found
+        try:
+            state = self.thaw(packed)
+        except (SchemaError, UsageError, KeyError, TypeError, ValueError, AttributeError):
+            return None  # damaged, or of other types: the log has the truth
+        size = len(snapshot.body)
+        head = Head(self.plan, state, snapshot.at, count, size, saved=size)
+        self._watch(head)
+        return head
+
+    async def _write_snapshot(self, head: Head, log: Log, io: IO) -> None:
+        """Store the state; a failing store, or a state that cannot be written, does not matter to the run."""
+        if not self.kind or log.lineage is not None or head.last is None:
+            return
+        try:
+            packed = self.freeze(head.state)
+            if packed is None:
+                return  # after the next step
+            body = write_snapshot(self.kind, self.fingerprint(), head.count, packed)
+            restored = self._thaw(Snapshot(head.last, body))
+            if restored is not None and restored.state == head.state:
+                await log.put_snapshot(io, Snapshot(head.last, body))
+            head.saved = len(body)
+        except (SchemaError, StoreError):
+            head.saved = head.size  # not at each turn again
+        head.unsaved = 0
+
+    # -- changes in place
+
     def _watch(self, head: Head) -> None:
         """Copy the fields of messages that are new in a state; other lists than those of messages have no guard."""
         guards, values = head.guards, head.state.values
@@ -154,6 +232,18 @@ class Fold(ABC, Generic[StateT]):
             for key, value in values.items()
             if isinstance(value, list) and (guard := _guard(value, guards.get(key))) is not None
         }
+
+
+def _chain_after(entries: list[Entry], at: str) -> list[Entry] | None:
+    """Return the entries between one of them and the last, the oldest first; None if that is on another branch."""
+    by_id = {entry.id: entry for entry in entries}
+    chain = [entries[-1]]
+    while chain[-1].parent != at:
+        parent = by_id.get(chain[-1].parent or "")
+        if parent is None or len(chain) > len(entries):
+            return None
+        chain.append(parent)
+    return chain[::-1]
 
 
 async def _read_tail(head: Head, log: Log, io: IO) -> list[Entry] | None:

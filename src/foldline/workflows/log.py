@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from foldline._io import IO, RunningBody, mutex, shield
-from foldline.checkpoint.base import BaseCheckpointSaver, Entry, read_after
+from foldline.checkpoint.base import BaseCheckpointSaver, Entry, Snapshot, read_after
 from foldline.checkpoint.heads import heads_of
 from foldline.exceptions import FlowChangedError, SchemaError, StoreError, UsageError
 from foldline.utils.uuid import new_id
@@ -138,6 +138,17 @@ class Log:
         if entries:
             self.last, self._last_read = entries[-1].id, entries[-1]
         return entries
+
+    async def snapshot(self, io: IO, before: str | None = None) -> Snapshot | None:
+        """Return the newest snapshot, or the newest one that is older than the one at `before`."""
+        found: Snapshot | None = await self._call(
+            io, self.saver.snapshot, self.thread_id, self.namespace, before
+        )
+        return found
+
+    async def put_snapshot(self, io: IO, snapshot: Snapshot) -> None:
+        """Store a snapshot."""
+        await self._call(io, self.saver.put_snapshot, self.thread_id, self.namespace, snapshot)
 
     @property
     def ends_with_question(self) -> bool:
