@@ -5,20 +5,18 @@ from __future__ import annotations
 import operator
 import subprocess
 import sys
-import time
 from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from foldline.checkpoint import Entry, PostgresSaver, SqliteSaver
+from foldline._storage.forget import delete_checkpoints
+from foldline.checkpoint import PostgresSaver, SqliteSaver
 from foldline.checkpoint.base import Snapshot
 from foldline.checkpoint.heads import heads_of
 from foldline.exceptions import StoreError
 from foldline.graph import START, Command, StateGraph, interrupt
 from foldline.messages import AIMessage, HumanMessage
-from foldline.tracing import forget
 from foldline.workflows import fold as fold_module
-from foldline.workflows.snapshots import read_snapshot
 from tests.graph.test_heads import State, agent_of, graph_of, say
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -74,9 +72,13 @@ def test_a_load_reads_the_newest_snapshot_and_what_follows(call, saver, make, mo
     log = saver.read("t", "")
     read_after: list[int] = []
     read = type(saver).read
-    monkeypatch.setattr(
-        type(saver), "read", lambda *a, **k: read_after.append(len(got := read(*a, **k))) or got
-    )
+
+    def counting(self, thread_id, namespace, *, after=None):
+        entries = read(self, thread_id, namespace, after=after)
+        read_after.append(len(entries))
+        return entries
+
+    monkeypatch.setattr(type(saver), "read", counting)
 
     assert len(check_loads(runnable, saver).values["messages"]) == 40
     assert read_after[0] < len(log) / 2
@@ -131,10 +133,8 @@ def test_a_thread_that_waits_for_an_answer_loads_with_its_question(saver):
 
 def test_a_snapshot_of_another_reducer_is_not_used(saver):
     def builder_of(reducer):
-        class Numbers(TypedDict):
-            items: Annotated[list[str], reducer]
-
-        return graph_of(saver, lambda state: {"items": [LONG]}, Numbers)
+        numbers = TypedDict("numbers", {"items": Annotated[list[str], reducer]})  # noqa: UP013  a local name
+        return graph_of(saver, lambda state: {"items": [LONG]}, numbers)
 
     plain = builder_of(operator.add)
     for _ in range(4):
@@ -214,7 +214,7 @@ def test_forget_deletes_snapshots(tmp_path):
     for number in range(4):
         graph.invoke(say(f"{number} {LONG}"), THREAD)
     assert saver.snapshot("t", "") is not None
-    forget("t", traces=None, checkpoints=place)
+    delete_checkpoints(place, ["t"])
 
     assert saver.snapshot("t", "") is None
     assert saver.read("t", "") == []
@@ -237,10 +237,11 @@ def test_a_state_that_json_does_not_restore_has_no_snapshot(saver):
         def __init__(self, items):
             self.items = items
 
-    class Numbers(TypedDict):
-        items: Annotated[list[str], lambda old, new: Odd([*getattr(old, "items", old), *new])]
+    def add(old, new):
+        return Odd([*getattr(old, "items", old), *new])
 
-    graph = graph_of(saver, lambda state: {"items": [LONG]}, Numbers)
+    numbers = TypedDict("numbers", {"items": Annotated[list[str], add]})  # noqa: UP013  a local name
+    graph = graph_of(saver, lambda state: {"items": [LONG]}, numbers)
     for _ in range(4):
         graph.invoke({"items": []}, THREAD)
 
@@ -289,9 +290,6 @@ print(count, time.process_time() - start)
 @pytest.mark.slow
 def test_a_thread_of_3200_messages_loads_in_a_new_process(tmp_path):
     saver = SqliteSaver(tmp_path / "t.db")
-    builder = StateGraph(State)
-    builder.add_node("reply", lambda state: {"messages": [AIMessage("y" * 500)]})
-    builder.add_edge(START, "reply")
     graph = graph_of(saver)
     for _ in range(32):
         graph.update_state(THREAD, {"messages": [HumanMessage("x" * 500) for _ in range(100)]})

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 from foldline._io import IO
 from foldline.checkpoint.base import Entry, Snapshot
 from foldline.checkpoint.heads import Head, heads_of
-from foldline.exceptions import SchemaError, StoreError, UsageError
+from foldline.exceptions import FoldlineError
 from foldline.load.compact import copy_fields, copy_message
 from foldline.workflows.log import Log
 from foldline.workflows.snapshots import MIN_SIZE, read_snapshot, write_snapshot
@@ -198,7 +198,7 @@ class Fold(ABC, Generic[StateT]):
         count, packed = found
         try:
             state = self.thaw(packed)
-        except (SchemaError, UsageError, KeyError, TypeError, ValueError, AttributeError):
+        except (FoldlineError, KeyError, TypeError, ValueError, AttributeError):
             return None  # damaged, or of other types: the log has the truth
         size = len(snapshot.body)
         head = Head(self.plan, state, snapshot.at, count, size, saved=size)
@@ -218,7 +218,7 @@ class Fold(ABC, Generic[StateT]):
             if restored is not None and restored.state == head.state:
                 await log.put_snapshot(io, Snapshot(head.last, body))
             head.saved = len(body)
-        except (SchemaError, StoreError):
+        except FoldlineError:
             head.saved = head.size  # not at each turn again
         head.unsaved = 0
 
