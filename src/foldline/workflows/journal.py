@@ -23,6 +23,7 @@ from typing import Any
 from foldline._io import IO, mutex
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowChangedError, SchemaError
+from foldline.workflows.flow_entries import recent_entries
 from foldline.workflows.interrupts import Interrupt
 from foldline.workflows.log import Lineage, Log, PendingEntry
 from foldline.workflows.thread_owner import ThreadOwner
@@ -117,7 +118,7 @@ class Journal:
         """Load the log, once."""
         if self.is_open:
             return
-        chain = await self._log.chain(io, at)
+        chain = await recent_entries(self._log, io, at)
         self.namespace = self._log.namespace
         for entry in chain:
             self._take(entry.id, read_body(entry, KINDS, "a flow"))
