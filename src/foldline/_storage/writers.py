@@ -214,7 +214,7 @@ class Writers:
         with self._beating, suppress(StoreError):  # `check` notices when it lasts
             if self._renewed == float("-inf"):
                 return  # it was closed meanwhile
-            self._database.write(self._workers.renew, is_durable=False)
+            self._database.write(self._workers.renew)
             self._renewed = max(self._renewed, began)
             self._release_again()
             if not self._is_swept:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Self
 
+from foldline._io import ASYNC
 from foldline.checkpoint.local_writers import local_writers
-from foldline.exceptions import ThreadConflictError
+from foldline.exceptions import ThreadConflictError, UsageError
 from foldline.utils.short_repr import short_repr
 
 __all__ = [
@@ -27,8 +28,10 @@ __all__ = [
     "Snapshot",
     "ThreadConflictError",
     "append_as_owner",
+    "check_copy",
     "check_head",
     "entries_after",
+    "left_behind",
     "read_after",
 ]
 
@@ -106,6 +109,34 @@ class BaseCheckpointSaver(ABC):
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with all its namespaces."""
 
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete a thread with all its namespaces."""
+        await ASYNC.call(self.delete_thread, thread_id)
+
+    def copy_thread(self, source: str, target: str) -> None:
+        """Copy all entries of a thread to another one, which has none; each goes on by itself then.
+
+        Raise `ThreadConflictError` if the target has entries. A question that is open is asked again in the copy.
+        """
+        raise UsageError(f"{type(self).__name__} cannot copy threads: use one of foldline's savers")
+
+    async def acopy_thread(self, source: str, target: str) -> None:
+        """Copy all entries of a thread to another one, which has none."""
+        await ASYNC.call(self.copy_thread, source, target)
+
+    def prune(self, thread_ids: Iterable[str], *, keep_last: int = 1) -> None:
+        """Delete the branches of threads that were left, except the last `keep_last` ones; the state stays.
+
+        A state is the sum of the entries of its branch, so these stay, and so do the logs of nested graphs and agents.
+        """
+        raise UsageError(
+            f"{type(self).__name__} cannot prune threads: use one of foldline's savers"
+        )
+
+    async def aprune(self, thread_ids: Iterable[str], *, keep_last: int = 1) -> None:
+        """Delete the branches of threads that were left, except the last `keep_last` ones; the state stays."""
+        await ASYNC.call(self.prune, thread_ids, keep_last=keep_last)
+
     def claim(self, thread_id: str, owner: str) -> int:
         """Make a run the owner of a thread; return the epoch for its writes.
 
@@ -143,6 +174,35 @@ def check_head(thread_id: str, head: str | None, after: str | None) -> None:
             f"thread {thread_id!r} was continued by another process since this run read it: nothing was written. "
             "Read its state again (agent.get_state), and run one at a time per thread"
         )
+
+
+def check_copy(source: str, target: str, *, has_entries: bool) -> None:
+    """Raise if a thread cannot be copied to another one."""
+    if source == target:
+        raise UsageError(f"copy_thread: {source!r:.200} cannot be copied to itself")
+    if has_entries:
+        raise ThreadConflictError(
+            f"thread {target!r:.200} has entries already, so {source!r:.200} was not copied to it: choose another id, "
+            "or delete it first"
+        )
+
+
+def left_behind(entries: Sequence[tuple[str, str | None]], keep_last: int) -> set[str]:
+    """Return the ids of entries, given with their parents, that none of the last `keep_last` branches has."""
+    if keep_last < 1:
+        raise UsageError(
+            f"prune(keep_last={keep_last!r}): at least one branch stays; see delete_thread"
+        )
+    parents = dict(entries)
+    continued = set(parents.values())
+    ends = [id for id, _ in entries if id not in continued]
+    kept: set[str] = set()
+    for end in ends[-keep_last:]:
+        current: str | None = end
+        while current is not None and current not in kept:
+            kept.add(current)
+            current = parents.get(current)
+    return parents.keys() - kept
 
 
 def append_as_owner(

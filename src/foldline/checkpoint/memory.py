@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from foldline._io import mutex
-from foldline.checkpoint.base import BaseCheckpointSaver, Entry, check_head, entries_after
+from foldline.checkpoint.base import (
+    BaseCheckpointSaver,
+    Entry,
+    check_copy,
+    check_head,
+    entries_after,
+    left_behind,
+)
 from foldline.checkpoint.heads import heads_of
 from foldline.checkpoint.local_writers import local_writers
 
@@ -54,6 +63,23 @@ class InMemorySaver(BaseCheckpointSaver):
             self._threads.pop(thread_id, None)
             local_writers(self).delete(thread_id)
         heads_of(self).drop(thread_id)
+
+    def copy_thread(self, source: str, target: str) -> None:
+        """Copy all entries of a thread to another one, which has none."""
+        with self._lock:
+            check_copy(source, target, has_entries=any(self._threads.get(target, {}).values()))
+            self._threads[target] = {
+                namespace: list(log) for namespace, log in self._threads.get(source, {}).items()
+            }
+
+    def prune(self, thread_ids: Iterable[str], *, keep_last: int = 1) -> None:
+        """Delete the branches of threads that were left, except the last `keep_last` ones; the state stays."""
+        for thread_id in thread_ids:
+            with self._lock:
+                log = self._threads.get(thread_id, {}).get("", [])
+                left = left_behind([(entry.id, entry.parent) for entry in log], keep_last)
+                log[:] = [entry for entry in log if entry.id not in left]
+            heads_of(self).drop(thread_id)
 
 
 MemorySaver = InMemorySaver

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -13,7 +14,14 @@ from foldline._storage.open_database import open_database
 from foldline._storage.postgres import PostgresServer
 from foldline._storage.schema import LockNumber, Schema, Upgrade
 from foldline._storage.writers import Writers
-from foldline.checkpoint.base import BaseCheckpointSaver, Entry, Snapshot, check_head
+from foldline.checkpoint.base import (
+    BaseCheckpointSaver,
+    Entry,
+    Snapshot,
+    check_copy,
+    check_head,
+    left_behind,
+)
 from foldline.checkpoint.heads import heads_of
 from foldline.exceptions import StoreError
 
@@ -89,6 +97,17 @@ WRITE_SNAPSHOT: Final = (
     "WHERE thread = ? AND namespace = ? AND id = ? ORDER BY place DESC LIMIT 1 "
     "ON CONFLICT (thread, namespace, at) DO UPDATE SET body = excluded.body"
 )
+HAS_ENTRIES: Final = "SELECT 1 FROM foldline_checkpoints WHERE thread = ? LIMIT 1"
+COPY: Final = (
+    "INSERT INTO foldline_checkpoints (thread, namespace, id, parent, body) "
+    "SELECT ?, namespace, id, parent, body FROM foldline_checkpoints WHERE thread = ? ORDER BY place"
+)
+PARENTS: Final = (
+    "SELECT place, id, parent FROM foldline_checkpoints WHERE thread = ? AND namespace = ? "
+    "ORDER BY place"
+)
+DELETE_ENTRY: Final = "DELETE FROM foldline_checkpoints WHERE place = ?"
+DELETE_SNAPSHOTS: Final = "DELETE FROM foldline_snapshots WHERE thread = ? AND namespace = ?"
 WRITE: Final = (
     "INSERT INTO foldline_checkpoints (thread, namespace, id, parent, body) VALUES (?, ?, ?, ?, ?)"
 )
@@ -192,6 +211,34 @@ class StoredSaver(BaseCheckpointSaver):
 
         self._database.write(work)
         heads_of(self).drop(thread_id)
+
+    def copy_thread(self, source: str, target: str) -> None:
+        """Copy all entries of a thread to another one, which has none, in one transaction."""
+
+        def work(connection: Connection) -> None:
+            for thread_id in sorted(
+                (source, target)
+            ):  # always in the same order: two copies do not wait in a circle
+                connection.lock(LockNumber.THREAD, thread_id)
+            has_entries = connection.row(HAS_ENTRIES, (target,)) is not None
+            check_copy(source, target, has_entries=has_entries)
+            connection.run(COPY, (target, source))
+
+        self._database.write(work)
+
+    def prune(self, thread_ids: Iterable[str], *, keep_last: int = 1) -> None:
+        """Delete the branches of threads that were left, except the last `keep_last` ones; the state stays."""
+        for thread_id in thread_ids:
+            self._database.write(partial(self._prune, thread_id, keep_last))
+            heads_of(self).drop(thread_id)
+
+    def _prune(self, thread_id: str, keep_last: int, connection: Connection) -> None:
+        connection.lock(LockNumber.THREAD, thread_id)
+        rows = connection.rows(PARENTS, (thread_id, ""))
+        left = left_behind([(id, parent) for _, id, parent in rows], keep_last)
+        connection.each(DELETE_ENTRY, [(place,) for place, id, _ in rows if id in left])
+        if left:
+            connection.run(DELETE_SNAPSHOTS, (thread_id, ""))
 
     def claim(self, thread_id: str, owner: str) -> int:
         """Make a run the owner of a thread; return the epoch for its writes.
