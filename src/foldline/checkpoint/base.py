@@ -78,10 +78,8 @@ class BaseCheckpointSaver(ABC):
         entries = self.read(thread_id, namespace)
         return entries[-1] if entries else None
 
-    def snapshot(
-        self, thread_id: str, namespace: str, before: str | None = None
-    ) -> Snapshot | None:
-        """Return the newest snapshot, or the newest one older than that at the entry `before`; None if there is none.
+    def snapshot(self, thread_id: str, namespace: str) -> Snapshot | None:
+        """Return the newest snapshot of one namespace of a thread; None if there is none.
 
         Savers that store no snapshots have none; their threads are read from the first entry.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -37,7 +38,7 @@ SNAPSHOTS: Final = Schema(
         namespace TEXT NOT NULL,
         at TEXT NOT NULL,
         place {big} NOT NULL,
-        body TEXT NOT NULL,
+        body {blob} NOT NULL,
         PRIMARY KEY (thread, namespace, at)
     )
     """,
@@ -82,20 +83,16 @@ HEAD: Final = (
     "SELECT id, parent, body FROM foldline_checkpoints WHERE thread = ? AND namespace = ? "
     "ORDER BY place DESC LIMIT 1"
 )
+MAX_SNAPSHOT: Final = 256 * 1024 * 1024
+"""Bytes of the text of a snapshot; a longer one is cut off, and so not used."""
 SNAPSHOT: Final = (
     "SELECT at, body FROM foldline_snapshots WHERE thread = ? AND namespace = ? "
-    "ORDER BY place DESC LIMIT 1"
-)
-OLDER_SNAPSHOT: Final = (
-    "SELECT at, body FROM foldline_snapshots WHERE thread = ? AND namespace = ? AND place < "
-    "(SELECT place FROM foldline_snapshots WHERE thread = ? AND namespace = ? AND at = ?) "
     "ORDER BY place DESC LIMIT 1"
 )
 WRITE_SNAPSHOT: Final = (
     "INSERT INTO foldline_snapshots (thread, namespace, at, place, body) "
     "SELECT thread, namespace, id, place, ? FROM foldline_checkpoints "
-    "WHERE thread = ? AND namespace = ? AND id = ? ORDER BY place DESC LIMIT 1 "
-    "ON CONFLICT (thread, namespace, at) DO UPDATE SET body = excluded.body"
+    "WHERE thread = ? AND namespace = ? AND id = ? ORDER BY place DESC LIMIT 1"
 )
 HAS_ENTRIES: Final = "SELECT 1 FROM foldline_checkpoints WHERE thread = ? LIMIT 1"
 COPY: Final = (
@@ -111,6 +108,15 @@ DELETE_SNAPSHOTS: Final = "DELETE FROM foldline_snapshots WHERE thread = ? AND n
 WRITE: Final = (
     "INSERT INTO foldline_checkpoints (thread, namespace, id, parent, body) VALUES (?, ?, ?, ?, ?)"
 )
+
+
+def _text_of(body: object) -> str:
+    """Return the text of a stored snapshot; an empty one, which no reader uses, if it is damaged."""
+    try:
+        data = zlib.decompressobj().decompress(bytes(body), MAX_SNAPSHOT)  # type: ignore[call-overload]
+        return str(data, "utf-8")
+    except (zlib.error, UnicodeDecodeError, TypeError, ValueError):
+        return ""
 
 
 class StoredSaver(BaseCheckpointSaver):
@@ -154,23 +160,20 @@ class StoredSaver(BaseCheckpointSaver):
             )
         return entry
 
-    def snapshot(
-        self, thread_id: str, namespace: str, before: str | None = None
-    ) -> Snapshot | None:
-        """Return the newest snapshot, or the newest one older than that at the entry `before`; None for none."""
-        place = thread_id, namespace
-        if before is None:
-            rows = self._database.rows(SNAPSHOT, place)
-        else:
-            rows = self._database.rows(OLDER_SNAPSHOT, (*place, *place, before))
-        return Snapshot(str(rows[0][0]), str(rows[0][1])) if rows else None
+    def snapshot(self, thread_id: str, namespace: str) -> Snapshot | None:
+        """Return the newest snapshot of one namespace of a thread; None if there is none."""
+        rows = self._database.rows(SNAPSHOT, (thread_id, namespace))
+        return Snapshot(str(rows[0][0]), _text_of(rows[0][1])) if rows else None
 
     def put_snapshot(self, thread_id: str, namespace: str, snapshot: Snapshot) -> None:
-        """Store a snapshot; do nothing where the thread has no such entry."""
+        """Store a snapshot in place of the one before; there is none where the thread has no such entry."""
+        body = zlib.compress(snapshot.body.encode(), level=1)
 
         def work(connection: Connection) -> None:
             connection.lock(LockNumber.THREAD, thread_id)  # the thread may be deleted now
-            connection.run(WRITE_SNAPSHOT, (snapshot.body, thread_id, namespace, snapshot.at))
+            # Older ones would help only a branch from an old entry, which gets its own with its next run.
+            connection.run(DELETE_SNAPSHOTS, (thread_id, namespace))
+            connection.run(WRITE_SNAPSHOT, (body, thread_id, namespace, snapshot.at))
 
         self._database.write(work, is_durable=False)
 

@@ -39,7 +39,7 @@ RESERVED: Final = frozenset({"type", "content", "content_blocks"})
 EMPTY: Final[tuple[Any, ...]] = (None, [], {})
 
 
-class _NotJsonError(Exception):
+class _NotJsonError(SchemaError):
     """A value that JSON does not restore exactly."""
 
 

@@ -169,27 +169,26 @@ class Fold(ABC, Generic[StateT]):
         raise NotImplementedError
 
     async def _read_snapshot(self, log: Log, io: IO) -> Head | None:
-        """Return the state of the newest snapshot that the log continues, with the entries since; None for none."""
+        """Return the state of the snapshot with the entries since; None if there is none that the log continues."""
         if not self.kind or log.lineage is not None:
             return None
         snapshot = await log.snapshot(io)
-        while snapshot is not None:
-            head = self._thaw(snapshot)
-            if head is not None:
-                entries = await log.read_after(io, snapshot.at)
-                if not entries:
-                    tip = await log.head(io)
-                    return head if tip is not None and tip.id == snapshot.at else None
-                chain = _chain_after(entries, snapshot.at)
-                if chain is not None:
-                    places = {entry.id: place for place, entry in enumerate(entries, head.count)}
-                    for entry in chain:
-                        self._take(head, entry, places[entry.id])
-                    head.last, head.count = entries[-1].id, head.count + len(entries)
-                    self._watch(head)
-                    return head
-            snapshot = await log.snapshot(io, snapshot.at)
-        return None
+        head = None if snapshot is None else self._thaw(snapshot)
+        if snapshot is None or head is None:
+            return None
+        entries = await log.read_after(io, snapshot.at)
+        if not entries:
+            tip = await log.head(io)
+            return head if tip is not None and tip.id == snapshot.at else None
+        chain = _chain_after(entries, snapshot.at)
+        if chain is None:
+            return None
+        places = {entry.id: place for place, entry in enumerate(entries, head.count)}
+        for entry in chain:
+            self._take(head, entry, places[entry.id])
+        head.last, head.count = entries[-1].id, head.count + len(entries)
+        self._watch(head)
+        return head
 
     def _thaw(self, snapshot: Snapshot) -> Head | None:
         found = read_snapshot(snapshot.body, self.kind, self.fingerprint())

@@ -139,10 +139,10 @@ class Log:
             self.last, self._last_read = entries[-1].id, entries[-1]
         return entries
 
-    async def snapshot(self, io: IO, before: str | None = None) -> Snapshot | None:
-        """Return the newest snapshot, or the newest one that is older than the one at `before`."""
+    async def snapshot(self, io: IO) -> Snapshot | None:
+        """Return the newest snapshot."""
         found: Snapshot | None = await self._call(
-            io, self.saver.snapshot, self.thread_id, self.namespace, before
+            io, self.saver.snapshot, self.thread_id, self.namespace
         )
         return found
 
