@@ -36,6 +36,11 @@ COMPACT: list[BaseMessage] = [
     AIMessage("x", own_field={"a": 1}),
     ToolMessage("3", tool_call_id="c1", artifact={"rows": [1]}, status="error", name="add"),
     ToolMessage("3", tool_call_id="c1"),
+    ToolMessage("3", tool_call_id="", artifact=[]),
+    ToolMessage([], tool_call_id="c1", artifact={}),
+    ToolMessage("3", tool_call_id="c1", artifact=0),
+    ToolMessage("3", tool_call_id="c1", artifact=False),
+    HumanMessage("hi", id="", name=""),
 ]
 OTHER: list[BaseMessage] = [
     HumanMessage("hi", additional_kwargs={"a": (1, 2)}),

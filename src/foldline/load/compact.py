@@ -34,9 +34,10 @@ INFINITY: Final = float("inf")
 PLAIN_FIELDS: Final = frozenset({"type", "name", "id", "status", "finish_reason", "tool_call_id"})
 MAX_DEPTH: Final = 100
 MAX_INTEGER: Final = 2**63
+NO_ITEMS: Final[dict[str, Any]] = {}
+NOTHING: Final[list[Any]] = []
 RESERVED: Final = frozenset({"type", "content", "content_blocks"})
 """Arguments of the constructor that are not among the other fields."""
-EMPTY: Final[tuple[Any, ...]] = (None, [], {})
 
 
 class _NotJsonError(SchemaError):
@@ -50,6 +51,8 @@ class _Shape(NamedTuple):
     cls: type[Any]
     defaults: dict[str, Any]
     """All fields; None for those with a factory."""
+    omitted: dict[str, Any]
+    """The value of each field with which it is not written."""
     factories: list[tuple[str, Callable[[], Any]]]
     checks: dict[str, Callable[[Any], bool]]
     """Fields that need no more than this to be valid."""
@@ -91,14 +94,22 @@ def _shape_of(kind: str) -> _Shape | None:
     if cls is None:
         return None
     fields = cls.model_fields
+    defaults = {
+        name: None if field.default_factory or field.is_required() else field.default
+        for name, field in fields.items()
+    }
+    factories: list[tuple[str, Callable[[], Any]]] = [
+        (name, field.default_factory)  # type: ignore[misc]
+        for name, field in fields.items()
+        if field.default_factory
+    ]
+    omitted = {name: default for name, default in defaults.items() if name not in RESERVED}
     return _Shape(
         kind,
         cls,
-        {
-            name: None if field.default_factory or field.is_required() else field.default
-            for name, field in fields.items()
-        },
-        [(name, field.default_factory) for name, field in fields.items() if field.default_factory],  # type: ignore[misc]
+        defaults,
+        {**omitted, **{name: make() for name, make in factories}},
+        factories,
         {**COMMON_CHECKS, **OWN_CHECKS.get(kind, {})},
         frozenset(name for name, field in fields.items() if field.is_required()) - {"content"},
         tuple(name for name in fields if name not in PLAIN_FIELDS),
@@ -119,14 +130,13 @@ def compact_message(message: Any) -> list[Any] | None:  # noqa: ANN401  an objec
     fields = message.__dict__
     try:
         rest = {}
-        for name, default in shape.defaults.items():
+        for name, default in shape.omitted.items():
             value = fields[name]
-            if value is default or name in ("content", "type"):
+            if value is default or (type(value) is type(default) and value == default):
                 continue
-            if value != default and value not in EMPTY:
-                rest[name] = _copy(value)
-            elif value is None:  # set to None where that is not the default
+            if value is None:  # set to None where that is not the default
                 return None
+            rest[name] = _copy(value)
         extra = message.__pydantic_extra__
         if extra:
             rest.update(_copy(extra))
@@ -136,7 +146,10 @@ def compact_message(message: Any) -> list[Any] | None:  # noqa: ANN401  an objec
 
 
 def copy_fields(message: Any) -> tuple[dict[str, Any], dict[str, Any] | None] | None:  # noqa: ANN401  an object of any class
-    """Return all fields of a message, to find out later whether they were changed; None if that cannot be known."""
+    """Return all fields of a message, to find out later whether they were changed; None if that cannot be known.
+
+    The result is only for comparisons: all empty lists and dicts in it are the same ones.
+    """
     shape = _shape_of_class(type(message))
     if shape is None:
         return None
@@ -144,20 +157,26 @@ def copy_fields(message: Any) -> tuple[dict[str, Any], dict[str, Any] | None] | 
     try:
         for name in shape.nested:
             value = fields[name]
-            if type(value) is not str and value is not None:
+            if type(value) is dict and not value:
+                fields[name] = NO_ITEMS
+            elif type(value) is list and not value:
+                fields[name] = NOTHING
+            elif type(value) is not str and value is not None:
                 fields[name] = _copy(value)
         extra = message.__pydantic_extra__
-        return fields, None if extra is None else _copy(extra)
+        return fields, (_copy(extra) if extra else NO_ITEMS if extra is not None else None)
     except (_NotJsonError, KeyError):
         return None
 
 
 def copy_message(message: Any) -> Any:  # noqa: ANN401  an object of any class
     """Return a copy of a message that shares nothing with it; None for another object."""
-    copied = copy_fields(message)
-    if copied is None:
+    if _shape_of_class(type(message)) is None:
         return None
-    fields, extra = copied
+    try:
+        fields, extra = _copy(message.__dict__), _copy(message.__pydantic_extra__)
+    except _NotJsonError:
+        return None
     return build_trusted(type(message), fields, set(message.__pydantic_fields_set__), extra)
 
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import gc
 from abc import ABC, abstractmethod
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import lru_cache
 from operator import attrgetter, is_
 from typing import Any, Final, Generic, TypeVar, cast
@@ -119,12 +122,13 @@ class Fold(ABC, Generic[StateT]):
         entries = await log.read(io)
         chain = log.chain_of(entries)
         head = Head(self.plan, self.begin(), chain[-1].id if chain else None, len(entries))
-        places = {entry.id: place for place, entry in enumerate(entries)}
-        for entry in chain:
-            self._take(head, entry, places[entry.id])
-        if log.lineage is not None:
-            head.under = _mark_of(chain)
-        self._watch(head)
+        with _without_collector():
+            places = {entry.id: place for place, entry in enumerate(entries)}
+            for entry in chain:
+                self._take(head, entry, places[entry.id])
+            if log.lineage is not None:
+                head.under = _mark_of(chain)
+            self._watch(head)
         return head
 
     def _take(self, head: Head, entry: Entry, place: int) -> None:
@@ -183,11 +187,12 @@ class Fold(ABC, Generic[StateT]):
         chain = _chain_after(entries, snapshot.at)
         if chain is None:
             return None
-        places = {entry.id: place for place, entry in enumerate(entries, head.count)}
-        for entry in chain:
-            self._take(head, entry, places[entry.id])
-        head.last, head.count = entries[-1].id, head.count + len(entries)
-        self._watch(head)
+        with _without_collector():
+            places = {entry.id: place for place, entry in enumerate(entries, head.count)}
+            for entry in chain:
+                self._take(head, entry, places[entry.id])
+            head.last, head.count = entries[-1].id, head.count + len(entries)
+            self._watch(head)
         return head
 
     def _thaw(self, snapshot: Snapshot) -> Head | None:
@@ -196,7 +201,8 @@ class Fold(ABC, Generic[StateT]):
             return None
         count, packed = found
         try:
-            state = self.thaw(packed)
+            with _without_collector():
+                state = self.thaw(packed)
         except (FoldlineError, KeyError, TypeError, ValueError, AttributeError):
             return None  # damaged, or of other types: the log has the truth
         size = len(snapshot.body)
@@ -231,6 +237,18 @@ class Fold(ABC, Generic[StateT]):
             for key, value in values.items()
             if isinstance(value, list) and (guard := _guard(value, guards.get(key))) is not None
         }
+
+
+@contextmanager
+def _without_collector() -> Generator[None, None, None]:
+    """Let the garbage collector rest: it would search thousands of new messages, all of which are kept, many times."""
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_enabled:
+            gc.enable()
 
 
 def _chain_after(entries: list[Entry], at: str) -> list[Entry] | None:
