@@ -33,6 +33,7 @@ TYPES: Final = {target.replace(":", "."): kind for kind, target in CLASSES.items
 INFINITY: Final = float("inf")
 PLAIN_FIELDS: Final = frozenset({"type", "name", "id", "status", "finish_reason", "tool_call_id"})
 MAX_DEPTH: Final = 100
+MAX_CLASSES: Final = 500
 MAX_INTEGER: Final = 2**63
 NO_ITEMS: Final[dict[str, Any]] = {}
 NOTHING: Final[list[Any]] = []
@@ -116,10 +117,17 @@ def _shape_of(kind: str) -> _Shape | None:
     )
 
 
-@cache
-def _shape_of_class(cls: type[Any]) -> _Shape | None:
+_SHAPES: Final[dict[type, _Shape | None]] = {}
+
+
+def _shape_of_class(cls: type) -> _Shape | None:
+    if cls in _SHAPES:
+        return _SHAPES[cls]
     shape = _shape_of(TYPES.get(f"{cls.__module__}.{cls.__qualname__}", ""))
-    return shape if shape is not None and shape.cls is cls else None
+    found = shape if shape is not None and shape.cls is cls else None
+    if len(_SHAPES) < MAX_CLASSES:  # a program may make classes without end
+        _SHAPES[cls] = found
+    return found
 
 
 def compact_message(message: Any) -> list[Any] | None:  # noqa: ANN401  an object of any class

@@ -93,7 +93,7 @@ class Fold(ABC, Generic[StateT]):
         """Return a state that a run may change."""
         state: Any = head.state
         new = copy.copy(state)
-        for name in _names(type(state)):
+        for name in _names(state.__class__):
             value = getattr(state, name)
             if type(value) not in ATOMS:
                 setattr(new, name, isolate(value))
