@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks.chats import section as chats_section
 from benchmarks.jobs import section
 from benchmarks.plots import draw
 from benchmarks.serve_report import server_section
@@ -158,6 +159,14 @@ for each of a million items. So it measures the overhead around a model ([a mill
 Memory does not grow with the number of items, except for SQLite's page cache, until it has 16 MB. The async job calls a
 fake model that has only a sync method, so each call runs in a thread, as for every such model.
 
+## Long chats
+
+A turn of a chat with a checkpointer, early and late in its thread, beside LangGraph (`python -m benchmarks.chats`). A
+turn is a question and an answer of 500 characters; times are processor time, also that of the system for the disk.
+foldline waits until each step is on the disk, LangGraph writes behind the run by default.
+
+{chats}
+
 ## A server
 
 The cost of one request to `foldline serve`, including run log and key, compared with litellm's proxy in front of the
@@ -193,6 +202,7 @@ def write_page(root: Path, stored: Any) -> None:
         table="\n".join(_table_row(row, values) for row, values in rows),
         counted=f"{len(verdicts) - missed} of {len(verdicts)} targets are met, {missed} missed.",
         jobs=section(root),
+        chats=chats_section(root),
         server=server_section(),
         plots="\n\n".join(_plots(root, stored["curves"])) or "Not taken yet.",
     )

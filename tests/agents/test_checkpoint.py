@@ -339,7 +339,7 @@ def test_a_state_can_be_changed_by_hand(call, saver):
 @pytest.mark.parametrize(
     ("body", "match"),
     [
-        ('{"v": 2, "kind": "node"}', "another version of foldline"),
+        ('{"v": 3, "kind": "node"}', "another version of foldline"),
         ('{"v": 1, "kind": "unheard-of"}', "which an agent does not write"),
         ("{", "damaged"),
         ('{"kind": "node"}', "no version"),

@@ -164,6 +164,7 @@ SINKS = {
         "vectorstores/postgres.py": "operators and numbers of ours; keys and values of filters are bound",
     },
     scan.revives: {
+        "load/compact.py": "one of four message classes, named in a table of the file; data has its key, no path",
         "runnables/_legacy.py::rebind_overrides": "updates the subclasses of a patched class; builds none",
         "prompts/loading.py": "LangChain's prompt files name a `_type` of a table; the class is a row of the registry",
     },

@@ -25,6 +25,7 @@ from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.checkpoint.postgres import PostgresSaver
 from foldline.checkpoint.sqlite import SqliteSaver
 from foldline.checkpoint.stored import SCHEMA as CHECKPOINT_SCHEMA
+from foldline.checkpoint.stored import SNAPSHOTS as SNAPSHOT_SCHEMA
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.exceptions import StoreError, UsageError
 from foldline.graph.cache import SqliteCache
@@ -285,7 +286,9 @@ def test_forget_says_so_where_our_table_is_called_otherwise(tmp_path: Path):
 
 
 def test_forget_knows_the_versions_of_the_schemas():
-    schemas = [HISTORY_SCHEMA, CHECKPOINT_SCHEMA, WORKER_SCHEMA, SERVE_SCHEMA]
+    schemas = [
+        HISTORY_SCHEMA, CHECKPOINT_SCHEMA, SNAPSHOT_SCHEMA, WORKER_SCHEMA, SERVE_SCHEMA,
+    ]  # fmt: skip
     assert {kind.name: kind.version for kind in forget.KINDS} == {
         schema.kind: schema.version for schema in schemas
     }

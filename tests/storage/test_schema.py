@@ -308,7 +308,7 @@ def test_two_kinds_and_a_programs_own_tables_share_a_place(place: str):
         open_database(place, schema)
 
     kinds = execute(place, "SELECT kind FROM foldline_schema ORDER BY kind")
-    assert kinds == [("checkpoints",), ("fruit",), ("history",), ("workers",)]
+    assert kinds == [("checkpoints",), ("fruit",), ("history",), ("snapshots",), ("workers",)]
     assert execute(place, "SELECT * FROM messages") == []
 
 

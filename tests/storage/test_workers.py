@@ -421,7 +421,7 @@ def test_a_kind_that_needs_workers_brings_their_tables(place: str):
     open_database(place, checkpoints.SCHEMA)
 
     kinds = execute(place, "SELECT kind FROM foldline_schema ORDER BY kind")
-    assert kinds == [("checkpoints",), ("workers",)]
+    assert kinds == [("checkpoints",), ("snapshots",), ("workers",)]
     assert execute(place, "SELECT * FROM foldline_writers") == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import get_args
+from uuid import uuid4
 
 import pytest
 
@@ -32,7 +33,7 @@ def make_flow(saver):
 
 @pytest.mark.parametrize("saver", [None, InMemorySaver()], ids=["plain", "kept"])
 def test_updates_values_and_tasks_are_streamed(call, saver):
-    config = {"configurable": {"thread_id": str(id(call))}}
+    config = {"configurable": {"thread_id": uuid4().hex}}
 
     pieces = call.stream(make_flow(saver), 2, config, stream_mode=["updates", "values", "tasks"])
 

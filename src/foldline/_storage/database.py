@@ -57,12 +57,19 @@ class Database(Protocol):
     def read(self, work: Callable[[Connection], T]) -> T:
         """Do work that changes nothing, on one snapshot."""
 
-    def write(self, work: Callable[[Connection], T], *, may_repeat: bool = True) -> T:
+    def write(
+        self,
+        work: Callable[[Connection], T],
+        *,
+        may_repeat: bool = True,
+        is_durable: bool = True,
+    ) -> T:
         """Do work in one transaction: all of it or nothing.
 
         A connection that breaks before the commit is replaced and the work is done again, so it must have no other
         effect. With `may_repeat=False` work is not repeated after a commit whose answer was lost, and the error says
-        that it is unknown whether it was written.
+        that it is unknown whether it was written. With `is_durable=False` a SQLite file need not be on the disk when
+        this returns: a power failure may undo the work, unless a later durable write was acknowledged.
         """
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:

@@ -39,9 +39,10 @@ CHECKPOINTS: Final = Kind(
 DELETED_AT_ONCE: Final = 500
 """The most threads of one transaction: PostgreSQL has room for some thousand locks."""
 WORKERS: Final = Kind("workers", 1, "foldline_workers", {})
+SNAPSHOTS: Final = Kind("snapshots", 1, "foldline_snapshots", {})
 SERVE: Final = Kind("serve", 1, "serve_runs", {})
 SERVE_ANSWERS: Final = Kind("serve_answers", 1, "serve_answers", {})
-KINDS: Final = (HISTORY, CHECKPOINTS, WORKERS, SERVE, SERVE_ANSWERS)
+KINDS: Final = (HISTORY, CHECKPOINTS, WORKERS, SNAPSHOTS, SERVE, SERVE_ANSWERS)
 """The schemas themselves lie in higher layers: a test compares the versions."""
 
 Delete = Callable[[str, str, Iterable[str]], int]
@@ -67,6 +68,10 @@ def delete_checkpoints(place: str | Path, threads: Iterable[str]) -> int:
         _delete(place, WORKERS, partial(_delete_rows, "foldline_writers", "thread", names), names)
         work = partial(_delete_rows, "foldline_checkpoints", "thread", names)
         count += _delete(place, CHECKPOINTS, work, names)
+        # After the entries: without its entry, no snapshot is written any more.
+        _delete(
+            place, SNAPSHOTS, partial(_delete_rows, "foldline_snapshots", "thread", names), names
+        )
     return count
 
 

@@ -108,8 +108,14 @@ class PostgresDatabase:
 
         return self._run(run)
 
-    def write(self, work: Callable[[PostgresStatements], T], *, may_repeat: bool = True) -> T:
-        """Do work in one transaction: all of it or nothing."""
+    def write(
+        self,
+        work: Callable[[PostgresStatements], T],
+        *,
+        may_repeat: bool = True,
+        is_durable: bool = True,
+    ) -> T:
+        """Do work in one transaction: all of it or nothing; always durable, for clients outlive their server."""
 
         def run(connection: PostgresConnection) -> T:
             left = seconds_left()

@@ -54,6 +54,8 @@ class SqliteConnection(sqlite3.Connection):
         self.file: tuple[int, int] | None = None
         self.is_snapshot = False
         """Whether it does not see what others write: the file is in a folder where nothing may be written."""
+        self.synchronous = ""
+        """The mode in which it commits."""
         self.page_cursors: list[sqlite3.Cursor] = []
         """Those of pages that were not read to the end."""
 
@@ -146,9 +148,15 @@ class SqliteDatabase:
         """Do work that changes nothing, on one snapshot."""
         return self._within("BEGIN", work)
 
-    def write(self, work: Callable[[SqliteConnection], T], *, may_repeat: bool = True) -> T:
+    def write(
+        self,
+        work: Callable[[SqliteConnection], T],
+        *,
+        may_repeat: bool = True,
+        is_durable: bool = True,
+    ) -> T:
         """Do work in one transaction: all of it or nothing."""
-        return self._within("BEGIN IMMEDIATE", work)
+        return self._within("BEGIN IMMEDIATE", work, is_durable=is_durable)
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Read all rows of one query, which is a snapshot by itself."""
@@ -190,10 +198,13 @@ class SqliteDatabase:
             self._losses = None
             self._pool.close()
 
-    def _within(self, begin: str, work: Callable[[SqliteConnection], T]) -> T:
+    def _within(
+        self, begin: str, work: Callable[[SqliteConnection], T], *, is_durable: bool = True
+    ) -> T:
         slot = self._take()
         connection = slot.connection
         try:
+            self._set_durable(connection, is_durable=is_durable)
             self._begin(connection, begin)
             try:
                 result = work(connection)
@@ -210,6 +221,13 @@ class SqliteDatabase:
             raise
         self._give_back(slot)
         return result
+
+    def _set_durable(self, connection: SqliteConnection, *, is_durable: bool) -> None:
+        """Let the next transactions wait for the disk, or not."""
+        level = self._synchronous if is_durable else "NORMAL"
+        if connection.synchronous != level:
+            connection.execute(f"PRAGMA synchronous = {level}")
+            connection.synchronous = level
 
     def _begin(self, connection: SqliteConnection, begin: str) -> None:
         """Begin a transaction; wait for another writer no longer than the deadline of the call."""
@@ -289,7 +307,7 @@ class SqliteDatabase:
         create_privately(self._path)
         connection = self._connect()
         try:
-            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            self._set_durable(connection, is_durable=True)
             connection.execute("PRAGMA foreign_keys = ON")
             if self._cache_kib is not None:
                 connection.execute(f"PRAGMA cache_size = -{self._cache_kib}")

@@ -75,7 +75,9 @@ class Writers:
         self._start_in_child()
         while True:
             began = uptime()
-            result = self._database.write(partial(self._try_claim, thread, owner))
+            # Not durable: a power failure that undoes it ends this process too, and the first durable entry of the
+            # run, which comes before its first effect, makes the claim durable with it.
+            result = self._database.write(partial(self._try_claim, thread, owner), is_durable=False)
             if isinstance(result, int):
                 self._add(thread, result, began)
                 return result
@@ -116,7 +118,9 @@ class Writers:
         self._start_in_child()
         _RUNNING.discard((self._pid, thread, epoch))
         try:
-            self._database.write(lambda connection: connection.run(RELEASE, (thread, epoch)))
+            self._database.write(
+                lambda connection: connection.run(RELEASE, (thread, epoch)), is_durable=False
+            )
         except StoreError as error:
             logger.warning(
                 "thread %r could not be given back, and is tried again: %s", thread, error

@@ -155,7 +155,7 @@ class Loop(RunLoop[AgentContext]):
         update = schema.prepare(
             {key: value for key, value in update.items() if key != "jump_to"}, node
         )
-        values = schema.update(thread.values, update) if update else thread.values
+        values = schema.update(thread.values, update, thread.indexes) if update else thread.values
         next_node = self._target(jump, node) if jump else setup.next_step(node, values)
         # A hook that changed nothing is not stored: a resumed run calls it again before the next step.
         is_unchanged = not update and node in setup.hooks and next_node != END

@@ -11,8 +11,9 @@ from foldline._io import IO
 from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.context import AgentContext
 from foldline.agents.setup import END, Setup
-from foldline.agents.state import GrowingMessages, as_plain
+from foldline.agents.state import GrowingMessages, as_growing, as_plain, indexes_of
 from foldline.agents.tool_calls import error_message, unanswered, with_results
+from foldline.checkpoint.base import Entry
 from foldline.exceptions import InvalidAnswerError, SchemaError, UsageError
 from foldline.messages import BaseMessage
 from foldline.prompt_values import PromptValue
@@ -20,8 +21,10 @@ from foldline.tools.base import BaseTool, describe_validation_error
 from foldline.utils.json_schema import validate
 from foldline.utils.strings import suggestion
 from foldline.workflows.decisions import Decision
+from foldline.workflows.fold import Fold
 from foldline.workflows.interrupts import Command
 from foldline.workflows.log import Log
+from foldline.workflows.snapshots import fields_of, set_fields
 from foldline.workflows.thread_start import ThreadStart
 
 __all__ = ["AgentStart", "load_thread"]
@@ -135,12 +138,65 @@ def _check_arguments(tool: BaseTool, action: Mapping[str, Any]) -> None:
         )
 
 
+class AgentFold(Fold[Thread]):
+    """How the entries of an agent's thread add up."""
+
+    kind = "agent"
+
+    def __init__(self, setup: Setup) -> None:
+        self.plan = setup.schema
+        self.setup = setup
+
+    def begin(self) -> Thread:
+        """Return the state before any entry."""
+        return Thread(values={"messages": GrowingMessages()})
+
+    def take(self, state: Thread, entry: Entry, place: int) -> None:
+        """Add an entry."""
+        state.take_next(self.setup.codec.record(entry), self.setup.schema)
+
+    def indexes_of(self, state: Thread) -> dict[str, Any]:
+        """Return the ids of the messages of a state."""
+        return indexes_of(state.values)
+
+    def fingerprint(self) -> str:
+        """Return a text that differs where the same entries would add up to another state."""
+        return self.setup.schema.fingerprint
+
+    def freeze(self, state: Thread) -> dict[str, Any] | None:
+        """Return a state as JSON; None in the middle of a step."""
+        packed = fields_of(state)
+        if packed is None:
+            return None
+        return {
+            **packed,
+            "values": self.setup.codec.encode(as_plain(state.values)),
+            "next": state.next,
+        }
+
+    def thaw(self, packed: dict[str, Any]) -> Thread:
+        """Return the state of its JSON form."""
+        thread = self.begin()
+        set_fields(thread, packed)
+        thread.values = as_growing(thread.values, self.setup.codec.decode(packed["values"]))
+        thread.next = packed["next"]
+        return thread
+
+    def plain_values(self, state: Thread) -> Values:
+        """Return the values of a state, with new lists of messages; there are none before the first entry."""
+        return as_plain(state.values) if state.head is not None else {}
+
+
 async def load_thread(setup: Setup, log: Log, io: IO, at: str | None = None) -> Thread:
     """Load the state of a thread, at its end or at an earlier record."""
-    thread = Thread(values={"messages": GrowingMessages()})
-    for entry in await log.chain(io, at):
-        thread.take_next(setup.codec.record(entry), setup.schema)
-    thread.values = as_plain(thread.values) if thread.head is not None else {}
+    fold = AgentFold(setup)
+    if at is None:
+        thread = await fold.load(log, io)
+    else:
+        thread = fold.begin()
+        for place, entry in enumerate(await log.chain(io, at)):
+            fold.take(thread, entry, place)
+        thread.values = fold.plain_values(thread)
     if thread.next == END:
         thread.next = None
     if thread.next is not None and thread.next not in setup.nodes:

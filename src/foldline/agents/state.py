@@ -7,6 +7,8 @@ one; a key without one is replaced. `add_messages` merges `messages`: appended, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from operator import is_
 from typing import (
     Annotated,
     Any,
@@ -29,6 +31,7 @@ from foldline.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage,
 from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import new_id
 from foldline.workflows.interrupts import Interrupt
+from foldline.workflows.snapshots import fingerprint
 
 __all__ = [
     "REMOVE_ALL_MESSAGES",
@@ -110,6 +113,41 @@ class GrowingMessages(list[BaseMessage]):
                 self.append(message)
 
 
+class MessageIndex:
+    """The ids of the messages of a list, so that a run which adds to a long list need not collect them each time."""
+
+    __slots__ = ("_ids", "_messages")
+
+    def __init__(self, messages: GrowingMessages) -> None:
+        self._messages = list(messages)
+        self._ids = set(messages._indexes)
+
+    def extend(
+        self, messages: list[BaseMessage], new_messages: list[BaseMessage]
+    ) -> list[BaseMessage] | None:
+        """Return a list with messages of new ids; None if one removes or replaces another, or the list is not known."""
+        known = self._messages
+        if len(messages) != len(known) or not all(map(is_, messages, known)):
+            return None
+        ids = [message.id for message in new_messages]
+        if (
+            len(set(ids)) < len(ids)
+            or not self._ids.isdisjoint(ids)
+            or any(isinstance(message, RemoveMessage) for message in new_messages)
+        ):
+            return None
+        self._ids.update(ids)
+        known.extend(new_messages)
+        return list(known)
+
+
+def indexes_of(values: dict[str, Any]) -> dict[str, MessageIndex]:
+    """Return the indexes of the message lists of a folded state."""
+    return {
+        key: MessageIndex(value) for key, value in values.items() if type(value) is GrowingMessages
+    }
+
+
 def as_plain(values: dict[str, Any]) -> dict[str, Any]:
     """Return a folded state with ordinary lists."""
     return {
@@ -118,13 +156,30 @@ def as_plain(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def as_growing(empty: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Return stored values for the fold of a log: the lists that grow in `empty` grow in the result."""
+    new = dict(values)
+    for key, value in empty.items():
+        if type(value) is GrowingMessages and key in new:
+            value.add(new[key])
+            new[key] = value
+    return new
+
+
 def merge_messages(
-    messages: list[BaseMessage], new_messages: Iterable[BaseMessage]
+    messages: list[BaseMessage],
+    new_messages: Iterable[BaseMessage],
+    index: MessageIndex | None = None,
 ) -> list[BaseMessage]:
     """Merge messages that have ids."""
     if type(messages) is GrowingMessages:
         messages.add(new_messages)
         return messages
+    if index is not None:
+        new_messages = list(new_messages)
+        extended = index.extend(messages, new_messages)
+        if extended is not None:
+            return extended
     indexes: dict[str | None, int] | None = None
     removed: set[str | None] = set()
     merged = list(messages)
@@ -223,13 +278,24 @@ class StateSchema:
         }
         self._adapters: dict[str, TypeAdapter[Any]] = {}
 
-    def update(self, values: Values, update: Mapping[str, Any]) -> Values:
+    @cached_property
+    def fingerprint(self) -> str:
+        """A text that differs if the keys, their types or their reducers do."""
+        return fingerprint(self.types, self.reducers)
+
+    def update(
+        self,
+        values: Values,
+        update: Mapping[str, Any],
+        indexes: Mapping[str, MessageIndex] | None = None,
+    ) -> Values:
         """Return the state with an update merged in."""
         new = dict(values)
         for key, value in update.items():
             if key == "messages":
                 earlier = values.get(key)
-                new[key] = merge_messages([] if earlier is None else earlier, value)
+                index = indexes.get(key) if indexes else None
+                new[key] = merge_messages([] if earlier is None else earlier, value, index)
             elif (reducer := self.reducers.get(key)) is not None:
                 new[key] = reducer(values[key], value) if key in values else value
             else:

@@ -13,20 +13,26 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Self
 
+from foldline._io import ASYNC
 from foldline.checkpoint.local_writers import local_writers
-from foldline.exceptions import ThreadConflictError
+from foldline.exceptions import ThreadConflictError, UsageError
 from foldline.utils.short_repr import short_repr
 
 __all__ = [
     "BaseCheckpointSaver",
     "Entry",
+    "Snapshot",
     "ThreadConflictError",
     "append_as_owner",
+    "check_copy",
     "check_head",
+    "entries_after",
+    "left_behind",
+    "read_after",
 ]
 
 
@@ -37,6 +43,15 @@ class Entry(NamedTuple):
     parent: str | None
     body: str
     """JSON; agents, workflows and graphs have their own kinds of records."""
+
+
+class Snapshot(NamedTuple):
+    """The state of a thread after one of its entries: derived from the log, and may be deleted at any time."""
+
+    at: str
+    """The id of the entry."""
+    body: str
+    """JSON."""
 
 
 class BaseCheckpointSaver(ABC):
@@ -52,8 +67,26 @@ class BaseCheckpointSaver(ABC):
     """Whether its methods never block, so that async calls need no thread."""
 
     @abstractmethod
-    def read(self, thread_id: str, namespace: str) -> list[Entry]:
-        """Return all entries of one namespace of a thread, the oldest first."""
+    def read(self, thread_id: str, namespace: str, *, after: str | None = None) -> list[Entry]:
+        """Return the entries of one namespace of a thread, the oldest first; those after the entry `after`, or all.
+
+        There are none after an entry that the thread does not have.
+        """
+
+    def head(self, thread_id: str, namespace: str) -> Entry | None:
+        """Return the last entry of one namespace of a thread; None if it has none."""
+        entries = self.read(thread_id, namespace)
+        return entries[-1] if entries else None
+
+    def snapshot(self, thread_id: str, namespace: str) -> Snapshot | None:
+        """Return the newest snapshot of one namespace of a thread; None if there is none.
+
+        Savers that store no snapshots have none; their threads are read from the first entry.
+        """
+        return None
+
+    def put_snapshot(self, thread_id: str, namespace: str, snapshot: Snapshot) -> None:  # noqa: B027  nothing is lost
+        """Store a snapshot; do nothing where the thread has no such entry, or snapshots are not stored."""
 
     @abstractmethod
     def append(
@@ -73,6 +106,34 @@ class BaseCheckpointSaver(ABC):
     @abstractmethod
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with all its namespaces."""
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete a thread with all its namespaces."""
+        await ASYNC.call(self.delete_thread, thread_id)
+
+    def copy_thread(self, source: str, target: str) -> None:
+        """Copy all entries of a thread to another one, which has none; each goes on by itself then.
+
+        Raise `ThreadConflictError` if the target has entries. A question that is open is asked again in the copy.
+        """
+        raise UsageError(f"{type(self).__name__} cannot copy threads: use one of foldline's savers")
+
+    async def acopy_thread(self, source: str, target: str) -> None:
+        """Copy all entries of a thread to another one, which has none."""
+        await ASYNC.call(self.copy_thread, source, target)
+
+    def prune(self, thread_ids: Iterable[str], *, keep_last: int = 1) -> None:
+        """Delete the branches of threads that were left, except the last `keep_last` ones; the state stays.
+
+        A state is the sum of the entries of its branch, so these stay, and so do the logs of nested graphs and agents.
+        """
+        raise UsageError(
+            f"{type(self).__name__} cannot prune threads: use one of foldline's savers"
+        )
+
+    async def aprune(self, thread_ids: Iterable[str], *, keep_last: int = 1) -> None:
+        """Delete the branches of threads that were left, except the last `keep_last` ones; the state stays."""
+        await ASYNC.call(self.prune, thread_ids, keep_last=keep_last)
 
     def claim(self, thread_id: str, owner: str) -> int:
         """Make a run the owner of a thread; return the epoch for its writes.
@@ -113,6 +174,35 @@ def check_head(thread_id: str, head: str | None, after: str | None) -> None:
         )
 
 
+def check_copy(source: str, target: str, *, has_entries: bool) -> None:
+    """Raise if a thread cannot be copied to another one."""
+    if source == target:
+        raise UsageError(f"copy_thread: {source!r:.200} cannot be copied to itself")
+    if has_entries:
+        raise ThreadConflictError(
+            f"thread {target!r:.200} has entries already, so {source!r:.200} was not copied to it: choose another id, "
+            "or delete it first"
+        )
+
+
+def left_behind(entries: Sequence[tuple[str, str | None]], keep_last: int) -> set[str]:
+    """Return the ids of entries, given with their parents, that none of the last `keep_last` branches has."""
+    if keep_last < 1:
+        raise UsageError(
+            f"prune(keep_last={keep_last!r}): at least one branch stays; see delete_thread"
+        )
+    parents = dict(entries)
+    continued = set(parents.values())
+    ends = [id for id, _ in entries if id not in continued]
+    kept: set[str] = set()
+    for end in ends[-keep_last:]:
+        current: str | None = end
+        while current is not None and current not in kept:
+            kept.add(current)
+            current = parents.get(current)
+    return parents.keys() - kept
+
+
 def append_as_owner(
     saver: BaseCheckpointSaver,
     thread_id: str,
@@ -124,14 +214,32 @@ def append_as_owner(
 ) -> None:
     """Write entries of a run that has claimed its thread, also by a saver whose `append` does not take an epoch."""
     append = saver.append
-    if _takes_epoch(getattr(append, "__func__", append)):
+    if _takes("epoch", getattr(append, "__func__", append)):
         append(thread_id, namespace, entries, after=after, epoch=epoch)
         return
     saver.check_owner(thread_id, epoch)
     append(thread_id, namespace, entries, after=after)
 
 
+def read_after(
+    saver: BaseCheckpointSaver, thread_id: str, namespace: str, after: str
+) -> list[Entry]:
+    """Return the entries after one of them, also of a saver whose `read` always returns all."""
+    read = saver.read
+    if _takes("after", getattr(read, "__func__", read)):
+        return read(thread_id, namespace, after=after)
+    return entries_after(read(thread_id, namespace), after)
+
+
+def entries_after(entries: list[Entry], after: str) -> list[Entry]:
+    """Return the entries after one of them; none if it is not there."""
+    for number in range(len(entries) - 1, -1, -1):
+        if entries[number].id == after:
+            return entries[number + 1 :]
+    return []
+
+
 @lru_cache(maxsize=256)
-def _takes_epoch(append: Callable[..., None]) -> bool:
+def _takes(name: str, method: Callable[..., object]) -> bool:
     # Not `**kwargs`: a saver that passes them on to another one has not the epochs of that one.
-    return "epoch" in inspect.signature(append).parameters
+    return name in inspect.signature(method).parameters

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from foldline._io import mutex
-from foldline.checkpoint.base import BaseCheckpointSaver, Entry, check_head
+from foldline.checkpoint.base import (
+    BaseCheckpointSaver,
+    Entry,
+    check_copy,
+    check_head,
+    entries_after,
+    left_behind,
+)
+from foldline.checkpoint.heads import heads_of
 from foldline.checkpoint.local_writers import local_writers
 
 __all__ = ["InMemorySaver", "MemorySaver"]
@@ -18,10 +28,17 @@ class InMemorySaver(BaseCheckpointSaver):
         self._threads: dict[str, dict[str, list[Entry]]] = {}
         self._lock = mutex()
 
-    def read(self, thread_id: str, namespace: str) -> list[Entry]:
-        """Return all entries of one namespace of a thread, the oldest first."""
+    def read(self, thread_id: str, namespace: str, *, after: str | None = None) -> list[Entry]:
+        """Return the entries of one namespace of a thread, the oldest first; those after the entry `after`, or all."""
         with self._lock:
-            return list(self._threads.get(thread_id, {}).get(namespace, ()))
+            entries = self._threads.get(thread_id, {}).get(namespace, [])
+            return list(entries) if after is None else entries_after(entries, after)
+
+    def head(self, thread_id: str, namespace: str) -> Entry | None:
+        """Return the last entry of one namespace of a thread; None if it has none."""
+        with self._lock:
+            entries = self._threads.get(thread_id, {}).get(namespace)
+            return entries[-1] if entries else None
 
     def append(
         self,
@@ -45,6 +62,24 @@ class InMemorySaver(BaseCheckpointSaver):
         with self._lock:
             self._threads.pop(thread_id, None)
             local_writers(self).delete(thread_id)
+        heads_of(self).drop(thread_id)
+
+    def copy_thread(self, source: str, target: str) -> None:
+        """Copy all entries of a thread to another one, which has none."""
+        with self._lock:
+            check_copy(source, target, has_entries=any(self._threads.get(target, {}).values()))
+            self._threads[target] = {
+                namespace: list(log) for namespace, log in self._threads.get(source, {}).items()
+            }
+
+    def prune(self, thread_ids: Iterable[str], *, keep_last: int = 1) -> None:
+        """Delete the branches of threads that were left, except the last `keep_last` ones; the state stays."""
+        for thread_id in thread_ids:
+            with self._lock:
+                log = self._threads.get(thread_id, {}).get("", [])
+                left = left_behind([(entry.id, entry.parent) for entry in log], keep_last)
+                log[:] = [entry for entry in log if entry.id not in left]
+            heads_of(self).drop(thread_id)
 
 
 MemorySaver = InMemorySaver

@@ -262,7 +262,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         thread, plan = self.thread, self.plan
         is_published = bool(thread.finished)
         updates = [(f"the node {outcome.name!r}", outcome.update) for outcome in outcomes]
-        values = plan.keys.join(thread.values, updates)
+        values = plan.keys.join(thread.values, updates, thread.indexes)
         targets, waiting, deferred = plan.next_targets(outcomes, thread.waiting, thread.deferred)
         id = None
         if self.context.log is not None:

@@ -14,10 +14,17 @@ from typing import Annotated, Any, NotRequired, Required, get_args, get_origin, 
 import typing_extensions
 from pydantic import BaseModel, ValidationError
 
-from foldline.agents.state import GrowingMessages, add_messages, as_messages, merge_messages
+from foldline.agents.state import (
+    GrowingMessages,
+    MessageIndex,
+    add_messages,
+    as_messages,
+    merge_messages,
+)
 from foldline.exceptions import InvalidUpdateError, UsageError
 from foldline.graph.types import Overwrite
 from foldline.utils.short_repr import short_repr
+from foldline.workflows.snapshots import fingerprint
 from foldline.workflows.values import adapter_of, pack, unpack
 
 __all__ = [
@@ -110,6 +117,7 @@ class StateKeys:
         """The input schemas of nodes that declare one."""
         self._factories: dict[str, Callable[[], Any]] = {}
         self._coerced_keys: set[str] = set()
+        self._fingerprint: str | None = None
         self._adapters: dict[str, Any] = {}
         for schema in schemas:
             self.add(schema)
@@ -118,6 +126,14 @@ class StateKeys:
     def is_root(self) -> bool:
         """Whether the state is one value, without keys."""
         return ROOT in self.types
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that differs if the keys, their types or their reducers do."""
+        if self._fingerprint is None:
+            marks = sorted(self.ephemeral), sorted(self.untracked)
+            self._fingerprint = fingerprint(self.types, self.reducers, *marks)
+        return self._fingerprint
 
     def as_update(self, given: Any) -> Values:  # noqa: ANN401  what callers and nodes write
         """Return what somebody gives as an update: of the keys, or of the one value."""
@@ -132,7 +148,7 @@ class StateKeys:
     def add(self, schema: object) -> None:
         """Add the keys of a schema; a key that has a reducer keeps it."""
         is_model = isinstance(schema, type) and issubclass(schema, BaseModel)
-        keys = keys_of(schema)
+        keys, self._fingerprint = keys_of(schema), None
         if self.types and (ROOT in keys) is not self.is_root:
             raise UsageError(
                 f"a state is one value, or it has keys ({', '.join(self.types)}): {schema!r:.80} is the other"
@@ -224,7 +240,12 @@ class StateKeys:
             ) from error
         return validated if is_coerced else value
 
-    def join(self, values: Values, updates: Iterable[tuple[str, Mapping[str, Any]]]) -> Values:
+    def join(
+        self,
+        values: Values,
+        updates: Iterable[tuple[str, Mapping[str, Any]]],
+        indexes: Mapping[str, MessageIndex] | None = None,
+    ) -> Values:
         """Return the state with the validated updates of one step merged in, in order."""
         new = dict(values)
         for key in self.ephemeral:
@@ -232,7 +253,10 @@ class StateKeys:
         writers: dict[str, str] = {}
         for writer, update in updates:
             for key, value in update.items():
-                self._join_key(new, key, value, writer, writers)
+                if type(value) is list and indexes and key in indexes:
+                    new[key] = merge_messages(new[key], value, indexes[key])
+                else:
+                    self._join_key(new, key, value, writer, writers)
         return new
 
     def _join_key(

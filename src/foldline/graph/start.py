@@ -88,7 +88,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
     ) -> None:
         """Merge the input of a round, and choose its first tasks; the record of the input is written with them."""
         keys, thread = self.plan.keys, self.context.thread
-        values = keys.join(thread.values, [("the input", update)])
+        values = keys.join(thread.values, [("the input", update)], thread.indexes)
         start_targets = list(goto or ())
         branches = self.plan.branches.get(START)
         if branches:

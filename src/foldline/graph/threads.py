@@ -2,22 +2,73 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from foldline._io import IO
-from foldline.agents.state import as_plain
+from foldline.agents.state import as_growing, as_plain, indexes_of
 from foldline.checkpoint.base import Entry
 from foldline.exceptions import SchemaError
-from foldline.graph.records import BASES, FORM, KINDS, GraphThread
+from foldline.graph.records import BASES, FORM, KINDS, GraphThread, decode_target, encode_target
 from foldline.graph.schema import StateKeys
 from foldline.graph.types import START
+from foldline.workflows.fold import Fold
 from foldline.workflows.journal import read_body
 from foldline.workflows.log import Log
+from foldline.workflows.snapshots import fields_of, set_fields
 
 if TYPE_CHECKING:
     from foldline.graph.compiled import CompiledStateGraph
 
 __all__ = ["all_states", "load_thread"]
+
+
+class GraphFold(Fold[GraphThread]):
+    """How the entries of a graph's thread add up."""
+
+    kind = "graph"
+
+    def __init__(self, keys: StateKeys) -> None:
+        self.plan = keys
+        self.keys = keys
+
+    def begin(self) -> GraphThread:
+        """Return the state before any entry."""
+        return GraphThread(self.keys, self.keys.growing())
+
+    def take(self, state: GraphThread, entry: Entry, place: int) -> None:
+        """Add an entry."""
+        state.take_entry(entry, place)
+
+    def indexes_of(self, state: GraphThread) -> dict[str, Any]:
+        """Return the ids of the messages of a state."""
+        return indexes_of(state.values)
+
+    def fingerprint(self) -> str:
+        """Return a text that differs where the same entries would add up to another state."""
+        return self.keys.fingerprint
+
+    def freeze(self, state: GraphThread) -> dict[str, Any] | None:
+        """Return a state as JSON; None in the middle of a step."""
+        packed = fields_of(state)
+        if packed is None:
+            return None
+        packed["values"] = self.keys.encode(as_plain(state.values), "the state")
+        packed["next"] = [encode_target(target, self.keys) for target in state.next]
+        return packed
+
+    def thaw(self, packed: dict[str, Any]) -> GraphThread:
+        """Return the state of its JSON form."""
+        thread = GraphThread(self.keys, self.keys.growing())
+        set_fields(thread, packed)
+        thread.values = as_growing(
+            thread.values, self.keys.decode(packed["values"], "the snapshot")
+        )
+        thread.next = [decode_target(target, self.keys) for target in packed["next"]]
+        return thread
+
+    def plain_values(self, state: GraphThread) -> dict[str, Any]:
+        """Return the values of a state, with new lists of messages."""
+        return as_plain(state.values)
 
 
 async def load_thread(
@@ -29,16 +80,10 @@ async def load_thread(
     with_pending: bool = False,
 ) -> GraphThread:
     """Load the state of a thread, or its state at `at`; `with_pending` includes the results of the step after it."""
-    keys = graph.plan.keys
-    thread = GraphThread(keys, keys.growing())
-    entries = await log.read(io)
-    chain = log.chain_of(entries, at)
-    if at is not None and with_pending:
-        chain += _pending_after(entries, at)
-    places = {entry.id: place for place, entry in enumerate(entries)}
-    for entry in chain:
-        thread.take_entry(entry, places[entry.id])
-    thread.values = as_plain(thread.values)
+    if at is None:
+        thread = await GraphFold(graph.plan.keys).load(log, io)
+    else:
+        thread = await _load_at(graph.plan.keys, log, io, at, with_pending=with_pending)
     for target in thread.next:
         name = target if isinstance(target, str) else target.node
         if name not in graph.plan.nodes and name != START:
@@ -46,6 +91,21 @@ async def load_thread(
                 f"thread {log.thread_id!r} stands before the node {name!r}, which this graph does not have: use the "
                 "graph that began the thread, or move it by update_state(as_node=…)"
             )
+    return thread
+
+
+async def _load_at(
+    keys: StateKeys, log: Log, io: IO, at: str, *, with_pending: bool
+) -> GraphThread:
+    thread = GraphThread(keys, keys.growing())
+    entries = await log.read(io)
+    chain = log.chain_of(entries, at)
+    if with_pending:
+        chain += _pending_after(entries, at)
+    places = {entry.id: place for place, entry in enumerate(entries)}
+    for entry in chain:
+        thread.take_entry(entry, places[entry.id])
+    thread.values = as_plain(thread.values)
     return thread
 
 

@@ -19,15 +19,18 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from foldline.exceptions import SchemaError
+from foldline.load.compact import compact_message, read_message
 from foldline.load.dump import dumpd
 from foldline.load.load import load
 from foldline.load.serializable import Serializable
 
-__all__ = ["MODEL", "TAG", "Packer", "Reader"]
+__all__ = ["MESSAGE", "MODEL", "TAG", "Packer", "Reader"]
 
 TAG = "__foldline__"
 MODEL = "model"
 """The tag of a value that only a declared type can rebuild."""
+MESSAGE = "message"
+"""The tag of a message in its compact form."""
 MAX_DEPTH = 200
 
 
@@ -66,6 +69,9 @@ class Packer:
         return {TAG: "dict", "v": pairs}
 
     def _object(self, value: object, depth: int) -> object:
+        message = compact_message(value)
+        if message is not None:
+            return {TAG: MESSAGE, "v": message}
         if isinstance(value, Serializable) and value.is_lc_serializable():
             return {TAG: "lc", "v": dumpd(value)}
         fields: Any
@@ -137,6 +143,8 @@ class Reader:
         if tag is None:
             return {key: self.unpack(item) for key, item in packed.items()}
         value = packed["v"]
+        if tag == MESSAGE:
+            return read_message(value)
         if tag == "lc":
             return load(value)
         if tag == MODEL:

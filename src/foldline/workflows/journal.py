@@ -25,6 +25,7 @@ from typing import Any
 from foldline._io import IO, mutex
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowChangedError, SchemaError
+from foldline.workflows.flow_entries import recent_entries
 from foldline.workflows.interrupts import Interrupt, question_of_row
 from foldline.workflows.log import Lineage, Log, PendingEntry
 from foldline.workflows.thread_owner import ThreadOwner
@@ -140,10 +141,13 @@ class Journal:
         async with self._loading:
             if self.is_open:
                 return
-            chain = await self._log.chain(io, at)
+            recent = await recent_entries(self._log, io, at)
             self.namespace = self._log.namespace
-            for entry in chain:
-                self._take(entry.id, read_body(entry, KINDS, "a flow", form=FORM))
+            for entry in recent.entries:
+                body = read_body(entry, KINDS, "a flow", form=FORM)
+                if body["kind"] == "flow":
+                    self.step, self.checkpoint = recent.start  # after earlier runs, which are left out
+                self._take(entry.id, body)
             self.is_open = True
 
     def _take(self, id: str, body: dict[str, Any]) -> None:

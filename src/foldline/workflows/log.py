@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from foldline._io import IO, RunningBody, mutex, shield
-from foldline.checkpoint.base import BaseCheckpointSaver, Entry
+from foldline.checkpoint.base import BaseCheckpointSaver, Entry, Snapshot, read_after
+from foldline.checkpoint.heads import heads_of
 from foldline.exceptions import FlowChangedError, SchemaError, StoreError, UsageError
 from foldline.utils.uuid import new_id
 from foldline.workflows.interrupts import is_invalid_resume
@@ -103,24 +104,52 @@ class Log:
 
     async def read(self, io: IO) -> list[Entry]:
         """Return the entries of all branches, the oldest first."""
-        try:
-            entries = await self._read(io, self.namespace)
-            if not entries and self.old_namespace is not None:
-                entries = await self._read(io, self.old_namespace)
-                if entries:
-                    self.namespace = self.old_namespace
-        except StoreError as error:
-            error.ends_run = True
-            raise
+        entries = await self._read(io, self.namespace)
+        if not entries and self.old_namespace is not None:
+            entries = await self._read(io, self.old_namespace)
+            if entries:
+                self.namespace = self.old_namespace
         self.last = entries[-1].id if entries else None
         self._last_read = entries[-1] if entries else None
         return entries
 
     async def _read(self, io: IO, namespace: str) -> list[Entry]:
-        if self.saver.is_instant:
-            return self.saver.read(self.thread_id, namespace)
-        entries: list[Entry] = await io.call(self.saver.read, self.thread_id, namespace)
+        entries: list[Entry] = await self._call(io, self.saver.read, self.thread_id, namespace)
         return entries
+
+    async def _call(self, io: IO, method: Callable[..., Any], *args: object) -> Any:  # noqa: ANN401  a method of the saver
+        try:
+            return method(*args) if self.saver.is_instant else await io.call(method, *args)
+        except StoreError as error:
+            error.ends_run = True
+            raise
+
+    async def head(self, io: IO) -> Entry | None:
+        """Return the last entry of all branches; None for an empty log."""
+        entry: Entry | None = await self._call(io, self.saver.head, self.thread_id, self.namespace)
+        self.last = None if entry is None else entry.id
+        self._last_read = entry
+        return entry
+
+    async def read_after(self, io: IO, after: str) -> list[Entry]:
+        """Return the entries of all branches that were written after one of them."""
+        entries: list[Entry] = await self._call(
+            io, read_after, self.saver, self.thread_id, self.namespace, after
+        )
+        if entries:
+            self.last, self._last_read = entries[-1].id, entries[-1]
+        return entries
+
+    async def snapshot(self, io: IO) -> Snapshot | None:
+        """Return the newest snapshot."""
+        found: Snapshot | None = await self._call(
+            io, self.saver.snapshot, self.thread_id, self.namespace
+        )
+        return found
+
+    async def put_snapshot(self, io: IO, snapshot: Snapshot) -> None:
+        """Store a snapshot."""
+        await self._call(io, self.saver.put_snapshot, self.thread_id, self.namespace, snapshot)
 
     @property
     def ends_with_question(self) -> bool:
@@ -226,6 +255,7 @@ class Log:
                 if isinstance(error, StoreError):
                     error.ends_run = True
                 raise
+            heads_of(self.saver).note(self.thread_id, self.namespace, entries, self.last)
             self.last = entries[-1].id
             for item in batch:
                 item.is_written = True

@@ -34,6 +34,11 @@ class ThreadOwner:
         self._is_over = False
         self._lock = mutex()
 
+    @property
+    def is_claimed(self) -> bool:
+        """Whether the run owns the thread now."""
+        return self._epoch is not None
+
     async def claim(self, io: IO) -> None:
         """Own the thread; raise `ThreadBusyError` if another run does."""
         self._is_over = False

@@ -40,6 +40,8 @@ class ThreadState(ABC):
     """When the questions of the current step were answered."""
     answers: dict[str, Any] = field(default_factory=dict)
     at: str | None = None
+    indexes: dict[str, Any] = field(default_factory=dict)
+    """What is known about long lists of the state, so that adding to them costs what is new."""
 
     @property
     @abstractmethod

@@ -10,8 +10,8 @@
     resume     the answers to them
     claim      a process continues the run (after a crash)
 
-Messages are written with `foldline.load`, other values as plain JSON, and read back by the types of the agent's state
-schema: nothing in a checkpoint can name code.
+Messages are written in their compact form or with `foldline.load`, other values as plain JSON, and read back by the
+types of the agent's state schema: nothing in a checkpoint can name code.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ from foldline.agents.state import StateSchema, Values
 from foldline.checkpoint.base import Entry
 from foldline.exceptions import SchemaError
 from foldline.load import dumpd, load
+from foldline.load.compact import compact_message, read_message
 from foldline.messages import BaseMessage
 from foldline.workflows.interrupts import Interrupt
-from foldline.workflows.journal import VERSION, read_body
+from foldline.workflows.journal import read_body
 from foldline.workflows.thread_state import ThreadState
 
 __all__ = ["Codec", "Record", "Thread"]
 
+FORM = 2
+"""In form 1, messages are written by `foldline.load`; in form 2, most of them have their compact form."""
 KINDS = frozenset(
     {"input", "fork", "node", "update", "call", "start", "tool", "interrupt", "resume", "claim"}
 )
@@ -99,9 +102,9 @@ class Thread(ThreadState):
         elif record.kind == "resume":
             self.take_answers(record.answers, record.at)
         elif record.kind == "update":
-            self.values = schema.update(self.values, record.values)
+            self.values = schema.update(self.values, record.values, self.indexes)
         elif record.kind in ("input", "node"):
-            self.values = schema.update(self.values, record.values)
+            self.values = schema.update(self.values, record.values, self.indexes)
             self.next = record.next
             self.step = record.step
         if record.kind in BASES:
@@ -130,7 +133,7 @@ class Codec:
     def body(self, record: Record) -> dict[str, Any]:
         """Return a record as JSON; empty fields are left out."""
         body: dict[str, Any] = {
-            "v": VERSION, "kind": record.kind, "step": record.step, "at": record.at,
+            "v": FORM, "kind": record.kind, "step": record.step, "at": record.at,
             "node": record.node, "next": record.next,
             "place" if record.kind == "call" else "call_id": record.call_id,
             "tool": record.tool, "args": _to_json(record.args, "the arguments of a call"),
@@ -143,7 +146,7 @@ class Codec:
 
     def record(self, entry: Entry) -> Record:
         """Decode an entry; raise `SchemaError` if it has another form or is damaged."""
-        body = read_body(entry, KINDS, "an agent")
+        body = read_body(entry, KINDS, "an agent", form=FORM)
         try:
             return Record(
                 kind=body["kind"],
@@ -176,7 +179,7 @@ class Codec:
 
     def _encode_value(self, key: str, value: Any) -> object:  # noqa: ANN401  values of a state, whose schema has their types
         if key == "messages":
-            return [dumpd(message) for message in value]
+            return [compact_message(message) or dumpd(message) for message in value]
         if isinstance(value, BaseMessage):
             return dumpd(value)
         return _to_json(value, f"the state's {key!r}")
@@ -190,7 +193,7 @@ class Codec:
 
 
 def _message(value: object) -> BaseMessage:
-    message = load(value)
+    message = read_message(value) if isinstance(value, list) else load(value)
     if not isinstance(message, BaseMessage):
         raise SchemaError(f"a checkpoint's messages hold a {type(message).__name__}")
     return message
