@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,13 @@ from foldline.graph.cache import cache_key
 from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import check_target
 from foldline.graph.records import Target, Task, TaskOutcome
-from foldline.graph.runtime import ExecutionInfo, Runtime, current_task, with_namespace
+from foldline.graph.runtime import (
+    ExecutionInfo,
+    Runtime,
+    current_state,
+    current_task,
+    with_namespace,
+)
 from foldline.graph.types import Send
 from foldline.workflows.interrupts import Command, FlowInterrupt, InterruptScope
 from foldline.workflows.nesting import Parent, enter_step
@@ -121,7 +127,7 @@ class TaskRun:
         await loop.context.check_owner()
         runtime = self._runtime(run)
         parent, interrupts = self._parent(), self._interrupt_scope()
-        with enter_step(parent, interrupts), enter_node(runtime, current):
+        with enter_step(parent, interrupts), enter_node(runtime, current, self._state):
             try:
                 returned = await self.spec.call(value, run, runtime)
             except ParentCommand as parent_command:
@@ -146,6 +152,9 @@ class TaskRun:
             ):
                 return schema(**arg)
             return arg
+        return self._state()
+
+    def _state(self) -> object:
         assert self.spec.shape is not None
         return self.spec.shape.read(self.loop.thread.values, self.loop.managed)
 
@@ -278,12 +287,13 @@ class TaskRun:
 
 @contextmanager
 def enter_node(
-    runtime: Runtime[Any], current: AbstractContextManager[None]
+    runtime: Runtime[Any], current: AbstractContextManager[None], read: Callable[[], object]
 ) -> Generator[None, None, None]:
     """Set the runtime for the code of a node, and the config for the runnables that it calls."""
-    token = current_task.set(runtime)
+    token, state_token = current_task.set(runtime), current_state.set(read)
     try:
         with current:
             yield
     finally:
+        current_state.reset(state_token)
         current_task.reset(token)
