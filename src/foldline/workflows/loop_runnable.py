@@ -92,7 +92,8 @@ class LoopRunnable(Runnable[Input, Output, Any]):
             modes = DEBUG_MODES
         if not modes:
             return None
-        return View([modes] if isinstance(modes, str) else modes, subgraphs=True)
+        modes = [modes] if isinstance(modes, str) else modes
+        return View(modes, subgraphs=True, option="print_mode")
 
     async def _invoke_body(self, input: Input, run: Run) -> Output:
         if run.kwargs:
