@@ -99,8 +99,10 @@ class StructuredNode(Runnable[Any, Any]):
     def __init__(self, model: ModelNode, response_format: object, name: str) -> None:
         self.name = name
         self._model = model
-        is_pair = isinstance(response_format, tuple)
-        self._prompt, self._schema = response_format if is_pair else (None, response_format)  # type: ignore[misc]
+        self._prompt: str | None = None
+        self._schema: Any = response_format
+        if isinstance(response_format, tuple):
+            self._prompt, self._schema = response_format
 
     async def _invoke_body(self, input: object, run: Run) -> object:
         model = await self._model.choose(input, run)

@@ -22,7 +22,7 @@ from foldline.graph.runtime import (
     current_task,
     with_namespace,
 )
-from foldline.graph.types import Send
+from foldline.graph.types import Overwrite, Send
 from foldline.workflows.interrupts import Command, FlowInterrupt, InterruptScope
 from foldline.workflows.nesting import Parent, enter_step
 from foldline.workflows.retry import run_attempts
@@ -222,7 +222,9 @@ class TaskRun:
         for part in parts:
             for key, value in part.items():
                 reducer = keys.reducers.get(key)
-                if key in merged and reducer is not None:
+                if isinstance(merged.get(key), Overwrite) and not isinstance(value, Overwrite):
+                    continue
+                if key in merged and reducer is not None and not isinstance(value, Overwrite):
                     value = (
                         [*merged[key], *value] if isinstance(merged[key], list) and isinstance(value, list)
                         else reducer(merged[key], value)

@@ -134,7 +134,7 @@ class ToolNode(Runnable[Any, Any]):
         if self._wrap is None and problem is not None:
             return error_message(call, problem)
         runtime = self._runtime(call, state, run)
-        request = ToolCallRequest(call, tool, state, runtime)  # type: ignore[arg-type]  a state in any form
+        request = ToolCallRequest(call, tool, runtime.state, runtime)
         if self._wrap is None:
             return await self._execute(request, run)
 
