@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from foldline.exceptions import EmptyInputError, InvalidUpdateError, UsageError
-from foldline.graph import END, START, Command, StateUpdate
-from tests.graph.lines import answer, ask, at, fan, line, note, shape
+from foldline.exceptions import (
+    EmptyInputError,
+    InvalidRouteError,
+    InvalidUpdateError,
+    UsageError,
+)
+from foldline.graph import END, START, Command, Send, StateGraph, StateUpdate
+from tests.graph.lines import Log, answer, ask, at, fan, line, note, shape
 
 INPUT = {"log": ["in"]}
 
@@ -373,3 +378,27 @@ def test_G10_a_step_that_is_wrong_leaves_nothing_of_the_others(call, saver, thre
         call.run(graph, "bulk_update_state", thread, [])
 
     assert list(call.run(graph, "get_state_history", thread)) == []
+
+
+def test_G10_an_update_may_be_the_command_of_a_node(call, saver, thread):
+    def work(state):
+        return {"log": [f"worked on {state['item']}"]}
+
+    builder = StateGraph(Log).add_node("plan", lambda _: Command(goto=END)).add_node("work", work)
+    graph = builder.add_edge(START, "plan").compile(checkpointer=saver)
+    command = Command(
+        update={"log": ["planned"]}, goto=[Send("work", {"item": 1}), Send("work", {"item": 2})]
+    )
+    supersteps = [[StateUpdate({"log": ["in"]}, "__start__")], [StateUpdate(command, "plan")]]
+
+    call.run(graph, "bulk_update_state", thread, supersteps)
+
+    assert call.run(graph, "get_state", thread).next == ("work", "work")
+    assert call.invoke(graph, None, thread)["log"] == [
+        "in",
+        "planned",
+        "worked on 1",
+        "worked on 2",
+    ]
+    with pytest.raises(InvalidRouteError, match="nowhere"):
+        call.run(graph, "update_state", thread, Command(goto="nowhere"), "plan")

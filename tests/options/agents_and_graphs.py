@@ -348,7 +348,7 @@ ROWS: list[Row] = [
     *rows("StateGraph.add_sequence", NEAR, node=[]),
     *rows("StateGraph.compile", MUST, checkpointer=3, cache=3, store=3, name=3),
     *rows("StateGraph.compile", "is not a node", interrupt_before=["oen"], interrupt_after=["oen"]),
-    *rows("StateGraph.compile", 'stream_mode="debug"', debug=True),
+    *rows("StateGraph.compile", MUST, debug=3),
     *rows("StateGraph.compile", NEAR, checkpinter=None),
     *(
         row
@@ -358,6 +358,9 @@ ROWS: list[Row] = [
             *rows(name, '"sync", "async" or "exit"', CALL, durability="always"),
             *rows(name, "did you mean 'one'", CALL, interrupt_before=["oen"]),
             *rows(name, "did you mean 'one'", CALL, interrupt_after="oen"),
+            *rows(name, "the state has no key", CALL, output_keys=["oen"]),
+            *rows(name, "use one or several", CALL, print_mode="update"),
+            *rows(name, "True or False", CALL, debug=3),
             *rows(name, NEAR, CALL, interupt_before=["one"]),
         )
     ),
@@ -365,6 +368,7 @@ ROWS: list[Row] = [
     *rows("graph.stream", "True or False", CALL, subgraphs=3),
     *rows("graph.stream", "some of", CALL, channels=["message"]),
     *rows("ToolNode", MUST, tools=3, name=3, tags="a", handle_tool_errors=3, messages_key=3),
+    *rows("ToolNode", MUST, wrap_tool_call=3, awrap_tool_call=3),
     *rows("ToolNode", NEAR, handle_tool_error=True),
     *rows("tool", MUST, description=3, args_schema=3, infer_schema="x", parse_docstring="x"),
     *rows("tool", MUST, error_on_invalid_docstring="x"),

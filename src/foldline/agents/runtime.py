@@ -113,6 +113,11 @@ def _kind(annotation: object) -> tuple[str, str | None] | None:
     return None
 
 
+def _value(state: object, key: str) -> object:
+    """Return the value of a key of a state: a dict, a model or a dataclass."""
+    return state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
+
+
 def injected_values(injections: list[Injection], runtime: ToolRuntime[Any]) -> Mapping[str, Any]:
     """Return the values of the injected arguments."""
     values: dict[str, Any] = {}
@@ -122,5 +127,5 @@ def injected_values(injections: list[Injection], runtime: ToolRuntime[Any]) -> M
         elif kind == "store":
             values[name] = runtime.store
         else:
-            values[name] = runtime.state if key is None else runtime.state.get(key)
+            values[name] = runtime.state if key is None else _value(runtime.state, key)
     return values

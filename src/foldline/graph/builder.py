@@ -241,11 +241,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         debug: bool = False,
         name: str | None = None,
     ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
-        """Check the graph and return it as a runnable."""
-        if debug:
-            raise UsageError(
-                'debug=True prints nothing here: stream with stream_mode="debug", and print the pieces'
-            )
+        """Check the graph and return it as a runnable; with `debug` its runs print their updates and states."""
         if store is not None and not callable(getattr(store, "batch", None)):  # or one like ours
             raise UsageError(f"store must be a BaseStore, not {store!r:.80}")
         before, after = _names(interrupt_before, self.nodes), _names(interrupt_after, self.nodes)

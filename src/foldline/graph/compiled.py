@@ -62,6 +62,7 @@ class CompiledStateGraph(
     """A graph that runs. Made by `StateGraph.compile`."""
 
     _pause_options: ClassVar[tuple[str, ...]] = ("interrupt_before", "interrupt_after")
+    _view_options: ClassVar[tuple[str, ...]] = ("subgraphs", "debug", "print_mode", "output_keys")
 
     def __init__(
         self,

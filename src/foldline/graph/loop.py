@@ -12,7 +12,7 @@ from foldline._run import Run
 from foldline.checkpoint.base import Entry
 from foldline.exceptions import GraphRecursionError, StoreError, UsageError
 from foldline.graph.nodes import call_function
-from foldline.graph.plan import Branch
+from foldline.graph.plan import Branch, GraphPlan
 from foldline.graph.records import (
     BASES,
     STARTS,
@@ -92,6 +92,9 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         )
         self.store = (
             graph.store if graph.store is not None or outer_task is None else outer_task.store
+        )
+        self.output_keys: str | list[str] | None = _output_keys(
+            run.kwargs.get("output_keys"), self.plan
         )
         self.tasks: list[Task] = []
         self.before: frozenset[str] = _names(
@@ -335,7 +338,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 self.thread.ask(task_id, question)
         for question in interrupts:
             self.output.publish("input.requested", None, request_data(question))
-        values = {} if self.plan.output.is_root else self.public_values()
+        values = {} if self._has_one_value else self.public_values()
         self.output.publish("values", None, {**values, "__interrupt__": tuple(interrupts)})
 
     async def ask_branches(
@@ -375,7 +378,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         """Return the public part of the state, with the open questions."""
         values = self.public_values()
         if self.thread.interrupts:
-            values = {} if self.plan.output.is_root else values
+            values = values if isinstance(values, dict) and not self._has_one_value else {}
             values["__interrupt__"] = list(self.thread.interrupts)
         return values
 
@@ -385,7 +388,15 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         values = thread.values_now(thread.tasks(self.place)) if thread.finished else thread.values
         if self.plan.output.is_root:
             return self.plan.keys.without_root(values)
-        return {key: values[key] for key in self.plan.output.names if key in values}
+        keys = self.output_keys
+        if isinstance(keys, str):
+            return values.get(keys)
+        return {key: values[key] for key in keys or self.plan.output.names if key in values}
+
+    @property
+    def _has_one_value(self) -> bool:
+        """Whether callers see one value, not a dict."""
+        return self.plan.output.is_root or isinstance(self.output_keys, str)
 
     def publish_values(self) -> None:
         """Publish the state."""
@@ -407,6 +418,12 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         values = outcome.result
         if values is None and outcome.update:
             values = self.plan.keys.without_root(outcome.update)
+        if self.output_keys is not None and isinstance(values, Mapping):
+            keys = self.output_keys
+            if isinstance(keys, str):
+                values = values.get(keys)
+            else:
+                values = {key: values[key] for key in keys if key in values} or None
         data = {"node": outcome.name, "values": values}
         if is_cached:
             data["is_cached"] = True
@@ -449,6 +466,22 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 "interrupts": [question_data(question) for question in interrupts],
             }
             self.output.publish("tasks", task.name, data)
+
+
+def _output_keys(keys: object, plan: GraphPlan) -> str | list[str] | None:
+    """Return the `output_keys` of a call: one key, or several; None for all."""
+    if keys is None:
+        return None
+    names: Sequence[object] = (
+        [keys] if isinstance(keys, str) else keys if isinstance(keys, Sequence) else [keys]
+    )
+    for name in names:
+        if name not in plan.keys.types:
+            raise UsageError(
+                f"output_keys={keys!r:.80}: the state has no key {name!r}{suggestion(str(name), plan.keys.types)}; "
+                f"its keys are {', '.join(plan.keys.types)}"
+            )
+    return keys if isinstance(keys, str) else [str(name) for name in names]
 
 
 def _names(

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from foldline.agents.state import with_fresh_id
-from foldline.chat_models import init_chat_model
+from pydantic import BaseModel, ConfigDict
+
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
 from foldline.graph.builder import StateGraph
 from foldline.graph.compiled import CompiledStateGraph
-from foldline.graph.message_state import MessagesState
+from foldline.graph.message_state import MessagesState, add_messages
+from foldline.graph.react_nodes import ModelNode, StructuredNode, model_input, state_value
 from foldline.graph.schema import RemainingSteps
 from foldline.graph.store.base import BaseStore
 from foldline.graph.tool_node import ToolNode
-from foldline.graph.types import END, START
+from foldline.graph.types import END, START, Send
 from foldline.language_models.chat_models import BaseChatModel
-from foldline.messages import AIMessage, BaseMessage, SystemMessage
+from foldline.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
 from foldline.runnables.base import Runnable
-from foldline.runnables.lambda_ import RunnableLambda
-from foldline.tools.base import BaseTool
 
-__all__ = ["AgentState", "AgentStateWithStructuredResponse", "create_react_agent"]
+__all__ = [
+    "AgentState",
+    "AgentStatePydantic",
+    "AgentStateWithStructuredResponse",
+    "AgentStateWithStructuredResponsePydantic",
+    "StructuredResponse",
+    "create_react_agent",
+]
 
+StructuredResponse = dict[str, Any] | BaseModel
+"""A structured answer."""
+Model = str | BaseChatModel | Runnable[Any, Any] | Callable[..., Any]
+"""The model: a chat model, its name, or a function `(state, runtime)`, sync or async, that returns one."""
 Prompt = str | SystemMessage | Runnable[Any, Any] | Callable[..., Any] | None
-"""The prompt: a text or message before the messages, or a function of the state that returns the model's input."""
-OUT_OF_STEPS = "Sorry, need more steps to process this request."
+"""The prompt: a text or message before the messages, or a function or runnable of the state that returns the model's
+input; a function may have the parameters config, store, runtime and writer."""
 
 
 class AgentState(MessagesState):
@@ -41,8 +51,23 @@ class AgentStateWithStructuredResponse(AgentState):
     structured_response: Any
 
 
+class AgentStatePydantic(BaseModel):
+    """The state of a react agent as a Pydantic model."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    remaining_steps: RemainingSteps = 25
+
+
+class AgentStateWithStructuredResponsePydantic(AgentStatePydantic):
+    """The state of a react agent with a structured response as a Pydantic model."""
+
+    structured_response: Any = None
+
+
 def create_react_agent(
-    model: str | BaseChatModel | Runnable[Any, Any],
+    model: Model,
     tools: Sequence[Any] | ToolNode,
     *,
     prompt: Prompt = None,
@@ -56,15 +81,17 @@ def create_react_agent(
     interrupt_before: list[str] | None = None,
     interrupt_after: list[str] | None = None,
     debug: bool = False,
-    version: str = "v2",
+    version: Literal["v1", "v2"] = "v2",
     name: str | None = None,
 ) -> CompiledStateGraph:
     """Make a graph in which a model calls tools until it has an answer.
 
     The nodes are `agent` and `tools`, and `pre_model_hook`, `post_model_hook` and `generate_structured_response` if
-    they are used.
+    they are used. With `version="v2"` each tool call is a task of its own: one that has finished is not run again when
+    another asks a person or fails. With "v1" all calls of an answer are one task.
     """
-    chat_model = init_chat_model(model) if isinstance(model, str) else model
+    if version not in ("v1", "v2"):
+        raise UsageError(f'version={version!r}: pass "v2" (a task per tool call) or "v1"')
     node = (
         tools
         if isinstance(tools, ToolNode)
@@ -81,9 +108,10 @@ def create_react_agent(
     schema: Any = state_schema or (
         AgentStateWithStructuredResponse if response_format is not None else AgentState
     )
-    ask_functions = _model_functions(chat_model, bindable, prompt)
+    model_node = ModelNode(model, bindable, prompt)
     graph = StateGraph(schema, context_schema)
-    graph.add_node("agent", RunnableLambda(*ask_functions, name="agent"))
+    input_schema = None if pre_model_hook is None else model_input(schema)
+    graph.add_node("agent", model_node, input_schema=input_schema)
     has_tools = bool(node.tools_by_name)
     if has_tools:
         graph.add_node("tools", node)
@@ -96,16 +124,15 @@ def create_react_agent(
     finish: str = END
     if response_format is not None:
         finish = "generate_structured_response"
-        graph.add_node(
-            finish, RunnableLambda(*_structured_functions(chat_model, response_format), name=finish)
-        )
+        graph.add_node(finish, StructuredNode(model_node, response_format, finish))
         graph.add_edge(finish, END)
     last = "agent"
     if post_model_hook is not None:
         last = "post_model_hook"
         graph.add_node(last, post_model_hook)
         graph.add_edge("agent", last)
-    _route(graph, last, entry, finish, node, has_tools=has_tools)
+    routes = _Routes(node, last, entry, finish, has_tools=has_tools, is_split=version == "v2")
+    routes.add_to(graph)
     return graph.compile(
         checkpointer,
         store=store,
@@ -116,94 +143,63 @@ def create_react_agent(
     )
 
 
-def _route(
-    graph: StateGraph, last: str, entry: str, finish: str, node: ToolNode, *, has_tools: bool
-) -> None:
-    def after_model(state: object) -> str:
-        messages = _get(state, "messages") or []
-        message = messages[-1] if messages else None
-        if isinstance(message, AIMessage) and message.tool_calls and has_tools:
-            return "tools"
-        is_answered = isinstance(message, BaseMessage) and message.type == "tool"
-        return entry if is_answered and last != "agent" else finish
+class _Routes:
+    """What follows the model, and what follows the tools."""
 
-    def after_tools(state: object) -> str:
-        for message in reversed(_get(state, "messages") or []):
-            if message.type != "tool":
-                break
-            tool: BaseTool | None = node.tools_by_name.get(message.name or "")
+    def __init__(
+        self,
+        node: ToolNode,
+        last: str,
+        entry: str,
+        finish: str,
+        *,
+        has_tools: bool,
+        is_split: bool,
+    ) -> None:
+        self.node = node
+        self.last = last
+        """The node after which the answer of the model is read."""
+        self.entry = entry
+        self.finish = finish
+        self.has_tools = has_tools
+        self.is_split = is_split
+        """Whether each tool call is a task."""
+
+    def add_to(self, graph: StateGraph[Any, Any, Any, Any]) -> None:
+        has_hook = self.last != "agent"
+        names = ["tools"] * self.has_tools + [self.finish] + [self.entry] * has_hook
+        graph.add_conditional_edges(self.last, self.after_model, list(dict.fromkeys(names)))
+        if self.has_tools:
+            ends = list(dict.fromkeys([self.entry, self.finish]))
+            graph.add_conditional_edges("tools", self.after_tools, ends)
+
+    def after_model(self, state: object) -> str | list[Send]:
+        messages = state_value(state, "messages") or []
+        answer = _last_answer(messages)
+        results = {item.tool_call_id for item in messages if isinstance(item, ToolMessage)}
+        calls = [] if answer is None else answer.tool_calls
+        is_open = any(call["id"] not in results for call in calls)
+        if self.has_tools and is_open and answer is not None:
+            if not self.is_split:
+                return "tools"
+            open_calls = [
+                call
+                for call in [*calls, *answer.invalid_tool_calls]
+                if call.get("id") not in results
+            ]
+            return [Send("tools", [dict(call)]) for call in open_calls]
+        has_results = bool(messages) and isinstance(messages[-1], ToolMessage)
+        return self.entry if has_results and self.last != "agent" else self.finish
+
+    def after_tools(self, state: object) -> str:
+        """End if the answer called a tool whose result is the result; its call may be another task."""
+        answer = _last_answer(state_value(state, "messages") or [])
+        for call in () if answer is None else answer.tool_calls:
+            tool = self.node.tools_by_name.get(call["name"])
             if tool is not None and tool.return_direct:
-                return finish
-        return entry
-
-    ends = dict.fromkeys(
-        [*(["tools"] if has_tools else []), finish, *([entry] if last != "agent" else [])]
-    )
-    graph.add_conditional_edges(last, after_model, list(ends))
-    if has_tools:
-        graph.add_conditional_edges("tools", after_tools, list(dict.fromkeys([entry, finish])))
+                return self.finish
+        return self.entry
 
 
-def _get(state: object, key: str) -> Any:  # noqa: ANN401  a value of the state, of any type
-    return state.get(key) if isinstance(state, dict) else getattr(state, key, None)
-
-
-Pair = tuple[Callable[..., Any], Callable[..., Any]]
-
-
-def _model_functions(model: Runnable[Any, Any], tools: list[Any], prompt: Prompt) -> Pair:
-    """Return the sync and the async function that call the model."""
-    if not isinstance(model, Runnable) and callable(model):
-        raise UsageError(
-            "create_react_agent takes a chat model; to choose one per call, use middleware of create_agent"
-        )
-    bound = model.bind_tools(tools) if tools and hasattr(model, "bind_tools") else model
-    chain = bound if prompt is None else RunnableLambda(_prompt_function(prompt)) | bound
-
-    def read(state: object) -> object:
-        messages = _get(state, "llm_input_messages") or _get(state, "messages")
-        return messages if prompt is None or not callable(prompt) else state
-
-    def answer(state: object, message: AIMessage) -> dict[str, Any]:
-        remaining = _get(state, "remaining_steps")
-        if remaining is not None and remaining < 2 and message.tool_calls:
-            message = AIMessage(OUT_OF_STEPS, id=message.id)
-        earlier_ids = {one.id for one in _get(state, "messages") or []}
-        return {"messages": [with_fresh_id(message, earlier_ids)]}
-
-    def ask(state: object) -> dict[str, Any]:
-        return answer(state, chain.invoke(read(state)))
-
-    async def aask(state: object) -> dict[str, Any]:
-        return answer(state, await chain.ainvoke(read(state)))
-
-    return ask, aask
-
-
-def _prompt_function(prompt: object) -> Callable[[Any], Any]:
-    if isinstance(prompt, Runnable):
-        return prompt.invoke
-    if callable(prompt):
-        function: Callable[[Any], Any] = prompt
-        return function
-    system = SystemMessage(prompt) if isinstance(prompt, str) else prompt
-    return lambda messages: [system, *messages]
-
-
-def _structured_functions(model: Any, response_format: object) -> Pair:  # noqa: ANN401  any object with `with_structured_output`
-    prompt, schema = (
-        response_format if isinstance(response_format, tuple) else (None, response_format)
-    )
-    structured = model.with_structured_output(schema)
-
-    def read(state: object) -> object:
-        messages = _get(state, "messages")
-        return messages if prompt is None else [SystemMessage(prompt), *messages]
-
-    def ask(state: object) -> dict[str, Any]:
-        return {"structured_response": structured.invoke(read(state))}
-
-    async def aask(state: object) -> dict[str, Any]:
-        return {"structured_response": await structured.ainvoke(read(state))}
-
-    return ask, aask
+def _last_answer(messages: Sequence[BaseMessage]) -> AIMessage | None:
+    return next((item for item in reversed(messages) if isinstance(item, AIMessage)), None)

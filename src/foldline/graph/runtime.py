@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from foldline._config import RunnableConfig, ensure_config
@@ -19,6 +20,7 @@ __all__ = [
     "get_runtime",
     "get_store",
     "get_stream_writer",
+    "read_state",
     "wanted_arguments",
     "with_namespace",
 ]
@@ -62,6 +64,18 @@ def with_namespace(config: RunnableConfig | None, namespace: str | None) -> Runn
         return config
     configurable = {**config.get("configurable", {}), "checkpoint_ns": namespace}
     return {**config, "configurable": configurable}
+
+
+current_state: ContextVar[Callable[[], Any] | None] = ContextVar(
+    "foldline_graph_state", default=None
+)
+"""Returns the state of the graph whose task is running, in the form of its schema."""
+
+
+def read_state() -> Any:  # noqa: ANN401  a state in the form of its schema
+    """Return the state before the running task of a graph, also for a task that a `Send` gave another input."""
+    read = current_state.get()
+    return None if read is None else read()
 
 
 ARGUMENTS = ("config", "runtime", "writer", "store", "previous")

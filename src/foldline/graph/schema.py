@@ -40,6 +40,8 @@ __all__ = [
 ROOT = "__root__"
 """The only key of a state that is one value: `StateGraph(int)`."""
 
+OVERWRITE = "__overwrite__"
+"""The only key of a dict that stands for an `Overwrite`."""
 Values = dict[str, Any]
 Reducer = Callable[[Any, Any], Any]
 CONCRETE_TYPES: dict[Any, type] = {
@@ -205,6 +207,8 @@ class StateKeys:
         for key, value in update.items():
             if key not in self.types:
                 raise InvalidUpdateError(self._unknown_key_text(key, where))
+            if isinstance(value, dict) and value.keys() == {OVERWRITE} and key in self.reducers:
+                value = Overwrite(value[OVERWRITE])
             if self.reducers.get(key) is add_messages:
                 if not isinstance(value, Overwrite):
                     value = as_messages(value)
@@ -251,9 +255,15 @@ class StateKeys:
         for key in self.ephemeral:
             new.pop(key, None)
         writers: dict[str, str] = {}
+        overwrites: dict[str, str] = {}
         for writer, update in updates:
             for key, value in update.items():
-                if type(value) is list and indexes and key in indexes:
+                if isinstance(value, Overwrite) and key in self.reducers:
+                    _check_single_overwrite(key, writer, overwrites)
+                    new[key] = value.value
+                elif key in overwrites:
+                    pass  # the value that replaces the old one stands alone
+                elif type(value) is list and indexes and key in indexes:
                     new[key] = merge_messages(new[key], value, indexes[key])
                 else:
                     self._join_key(new, key, value, writer, writers)
@@ -303,9 +313,7 @@ class StateKeys:
             if key in self.untracked:
                 continue
             if isinstance(value, Overwrite):
-                packed[key] = {
-                    "__overwrite__": pack(value.value, f"{where}'s {key!r}", self.types[key])
-                }
+                packed[key] = {OVERWRITE: pack(value.value, f"{where}'s {key!r}", self.types[key])}
             else:
                 packed[key] = pack(value, f"{where}'s {key!r}", self._stored_type(key))
         return packed
@@ -318,14 +326,23 @@ class StateKeys:
                 raise InvalidUpdateError(
                     f"{where} has the key {key!r}, which this graph's state does not have"
                 )
-            if isinstance(value, dict) and "__overwrite__" in value:
-                update[key] = Overwrite(unpack(value["__overwrite__"], where, self.types[key]))
+            if isinstance(value, dict) and OVERWRITE in value:
+                update[key] = Overwrite(unpack(value[OVERWRITE], where, self.types[key]))
             else:
                 update[key] = unpack(value, f"{where}'s {key!r}", self._stored_type(key))
         return update
 
     def _stored_type(self, key: str) -> object:
         return self.types[key]
+
+
+def _check_single_overwrite(key: str, writer: str, overwrites: dict[str, str]) -> None:
+    if key in overwrites:
+        raise InvalidUpdateError(
+            f"{overwrites[key]} and {writer} both overwrite {key!r}, which can receive only one Overwrite value per "
+            "super-step: let one node overwrite it, or run them one after the other"
+        )
+    overwrites[key] = writer
 
 
 def _metadata(annotation: object) -> tuple[Any, ...]:

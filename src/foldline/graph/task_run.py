@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,14 @@ from foldline.graph.cache import cache_key
 from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import check_target
 from foldline.graph.records import Target, Task, TaskOutcome
-from foldline.graph.runtime import ExecutionInfo, Runtime, current_task, with_namespace
-from foldline.graph.types import Send
+from foldline.graph.runtime import (
+    ExecutionInfo,
+    Runtime,
+    current_state,
+    current_task,
+    with_namespace,
+)
+from foldline.graph.types import Overwrite, Send
 from foldline.workflows.interrupts import Command, FlowInterrupt, InterruptScope
 from foldline.workflows.nesting import Parent, enter_step
 from foldline.workflows.retry import run_attempts
@@ -122,7 +128,7 @@ class TaskRun:
         await loop.context.check_owner()
         runtime = self._runtime(run)
         parent, interrupts = self._parent(), self._interrupt_scope()
-        with enter_step(parent, interrupts, run.io), enter_node(runtime, current):
+        with enter_step(parent, interrupts, run.io), enter_node(runtime, current, self._state):
             try:
                 body = self.spec.call(value, run, runtime)
                 returned = await finish_tasks(body, parent, run.io)
@@ -148,6 +154,9 @@ class TaskRun:
             ):
                 return schema(**arg)
             return arg
+        return self._state()
+
+    def _state(self) -> object:
         assert self.spec.shape is not None
         return self.spec.shape.read(self.loop.thread.values, self.loop.managed)
 
@@ -215,7 +224,9 @@ class TaskRun:
         for part in parts:
             for key, value in part.items():
                 reducer = keys.reducers.get(key)
-                if key in merged and reducer is not None:
+                if isinstance(merged.get(key), Overwrite) and not isinstance(value, Overwrite):
+                    continue
+                if key in merged and reducer is not None and not isinstance(value, Overwrite):
                     value = (
                         [*merged[key], *value] if isinstance(merged[key], list) and isinstance(value, list)
                         else reducer(merged[key], value)
@@ -280,12 +291,13 @@ class TaskRun:
 
 @contextmanager
 def enter_node(
-    runtime: Runtime[Any], current: AbstractContextManager[None]
+    runtime: Runtime[Any], current: AbstractContextManager[None], read: Callable[[], object]
 ) -> Generator[None, None, None]:
     """Set the runtime for the code of a node, and the config for the runnables that it calls."""
-    token = current_task.set(runtime)
+    token, state_token = current_task.set(runtime), current_state.set(read)
     try:
         with current:
             yield
     finally:
+        current_state.reset(state_token)
         current_task.reset(token)

@@ -13,7 +13,7 @@ from foldline.agents.requests import ToolCallRequest
 from foldline.agents.runtime import ToolRuntime, injected_values, injections_of
 from foldline.agents.tool_calls import error_message, is_program_error, problem_of
 from foldline.exceptions import UsageError
-from foldline.graph.runtime import current_task
+from foldline.graph.runtime import current_task, read_state
 from foldline.graph.types import END
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.tool import ToolCall
@@ -28,6 +28,7 @@ __all__ = ["ToolNode", "tools_condition"]
 
 Values = dict[str, Any]
 HandleErrors = bool | str | type[Exception] | tuple[type[Exception], ...] | Callable[..., str]
+CALL_TYPES = ("tool_call", "invalid_tool_call")
 WrapToolCall = Callable[..., Any]
 """`(request, handler)` -> a message or a Command."""
 ERROR_TEMPLATE = "Error: {error}\n Please fix your mistakes."
@@ -68,6 +69,8 @@ class ToolNode(Runnable[Any, Any]):
 
     async def _invoke_body(self, input: object, run: Run) -> object:
         calls, message, form = self._calls(input)
+        if isinstance(input, list) and form == "dict":  # calls without a state: that of the graph
+            input = read_state() or input
         results: list[Any] = [None] * len(calls)
         interrupts: list[Interrupt] = []
         outcomes = run.io.as_completed(
@@ -90,14 +93,11 @@ class ToolNode(Runnable[Any, Any]):
         form = "dict"
         if isinstance(input, list):
             if input and all(
-                isinstance(item, Mapping) and item.get("type") == "tool_call" for item in input
+                isinstance(item, Mapping) and item.get("type") in CALL_TYPES for item in input
             ):
-                return list(input), AIMessage("", tool_calls=list(input)), "dict"
-            messages, form = input, "list"
-        elif isinstance(input, Mapping):
-            messages = input.get(self.messages_key) or []
-        else:
-            messages = getattr(input, self.messages_key, [])
+                return list(input), self._message_of(input), "dict"
+            form = "list"
+        messages = self._messages(input)
         last = next((item for item in reversed(messages) if isinstance(item, AIMessage)), None)
         if last is None:
             raise UsageError(
@@ -107,6 +107,25 @@ class ToolNode(Runnable[Any, Any]):
         calls = [*last.tool_calls, *last.invalid_tool_calls]
         return [call for call in calls if call.get("id") not in answered], last, form
 
+    def _message_of(self, calls: list[Any]) -> AIMessage:
+        """Return the answer that made these calls: that of the state, if the node runs for a `Send` of them."""
+        state = read_state()
+        messages = [] if state is None else self._messages(state)
+        last = next((item for item in reversed(messages) if isinstance(item, AIMessage)), None)
+        ids = {call.get("id") for call in calls}
+        if last is not None and ids & {
+            call.get("id") for call in [*last.tool_calls, *last.invalid_tool_calls]
+        }:
+            return last
+        return AIMessage("", tool_calls=[call for call in calls if call["type"] == "tool_call"])
+
+    def _messages(self, state: Any) -> Sequence[Any]:  # noqa: ANN401  a state in the form of its schema
+        if isinstance(state, list):
+            return state
+        if isinstance(state, Mapping):
+            return state.get(self.messages_key) or []
+        return getattr(state, self.messages_key, [])
+
     async def _run_call(
         self, call: ToolCall, message: AIMessage, state: object, run: Run
     ) -> object:
@@ -115,7 +134,7 @@ class ToolNode(Runnable[Any, Any]):
         if self._wrap is None and problem is not None:
             return error_message(call, problem)
         runtime = self._runtime(call, state, run)
-        request = ToolCallRequest(call, tool, state, runtime)  # type: ignore[arg-type]  a state in any form
+        request = ToolCallRequest(call, tool, runtime.state, runtime)
         if self._wrap is None:
             return await self._execute(request, run)
 
@@ -155,6 +174,8 @@ class ToolNode(Runnable[Any, Any]):
         return self._as_result(result, call)
 
     def _as_result(self, result: object, call: ToolCall) -> object:
+        if isinstance(result, Command):
+            self._name_messages(result, call)
         if isinstance(result, BaseMessage | Command):
             return result
         if isinstance(result, list) and all(
@@ -162,6 +183,15 @@ class ToolNode(Runnable[Any, Any]):
         ):
             return result
         return ToolMessage(str(result), name=call["name"], tool_call_id=call["id"] or "")
+
+    def _name_messages(self, command: Command[Any], call: ToolCall) -> None:
+        """Set the tool's name in the messages of its command that answer its call and have none."""
+        update = command.update
+        messages = update.get(self.messages_key) if isinstance(update, Mapping) else update
+        for message in messages if isinstance(messages, list) else ():
+            is_result = isinstance(message, ToolMessage) and message.tool_call_id == call["id"]
+            if is_result and message.name is None:
+                message.name = call["name"]
 
     def _runtime(self, call: ToolCall, state: Any, run: Run) -> ToolRuntime[Any]:  # noqa: ANN401  a state in the form of its schema: a dict, a list of messages, a model
         task = current_task.get()

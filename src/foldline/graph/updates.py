@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from foldline._run import Run
 from foldline.exceptions import InvalidUpdateError
 from foldline.graph.loop import GraphLoop
+from foldline.graph.plan import check_target
 from foldline.graph.records import (
     GraphThread,
     Target,
@@ -18,7 +19,7 @@ from foldline.graph.records import (
 )
 from foldline.graph.runtime import Runtime
 from foldline.graph.threads import load_thread
-from foldline.graph.types import END, START, StateUpdate
+from foldline.graph.types import END, START, Command, StateUpdate
 from foldline.workflows.log import Log, PendingEntry
 
 if TYPE_CHECKING:
@@ -89,7 +90,11 @@ class ThreadUpdate:
                 "a superstep needs updates that each name a node; END, None, '__input__' and '__copy__' stand alone"
             )
         return await self._node_change(
-            thread, [(str(update.as_node), self._checked(update)) for update in updates]
+            thread,
+            [
+                (str(update.as_node), self._checked(update), self._targets(update))
+                for update in updates
+            ],
         )
 
     async def _single_change(self, thread: GraphThread, update: StateUpdate) -> dict[str, Any]:
@@ -101,23 +106,24 @@ class ThreadUpdate:
             return {**record("input", values=encoded), "step": thread.step + 1}
         node = update.as_node or self._default_node(thread)
         if node is not None and node != END:
-            return await self._node_change(thread, [(node, values)])
+            return await self._node_change(thread, [(node, values, self._targets(update))])
         body = record("update", tasks=[{"name": node or "update_state", "update": encoded}])
         if node == END:
             return self._with_next(body, thread, [], {}, [])
         return self._with_next(body, thread, thread.next, thread.waiting, thread.deferred)
 
     async def _node_change(
-        self, thread: GraphThread, updates: Sequence[tuple[str, Values]]
+        self, thread: GraphThread, updates: Sequence[tuple[str, Values, list[Target]]]
     ) -> dict[str, Any]:
         plan, outcomes = self.graph.plan, []
-        for node, values in updates:
+        for node, values, goto in updates:
             if node != START and node not in plan.nodes:
                 raise InvalidUpdateError(f"update_state(as_node={node!r}): there is no such node")
-            outcomes.append(TaskOutcome(node, values, await self._branches(thread, node, values)))
+            targets = [*goto, *await self._branches(thread, node, values)]
+            outcomes.append(TaskOutcome(node, values, targets))
         tasks = [
             {"name": node, "update": self.keys.encode(values, "update_state")}
-            for node, values in updates
+            for node, values, _ in updates
         ]
         targets, waiting, deferred = plan.next_targets(outcomes, thread.waiting, thread.deferred)
         return self._with_next(record("update", tasks=tasks), thread, targets, waiting, deferred)
@@ -150,7 +156,14 @@ class ThreadUpdate:
         }
 
     def _checked(self, update: StateUpdate) -> Values:
-        return self.keys.check(self.keys.as_update(update.values), "update_state")
+        values = update.values.update if isinstance(update.values, Command) else update.values
+        return self.keys.check(self.keys.as_update(values), "update_state")
+
+    def _targets(self, update: StateUpdate) -> list[Target]:
+        """Return the targets of an update that is a command, as if the node had returned it."""
+        goto = update.values.goto if isinstance(update.values, Command) else None
+        targets = [] if goto is None else list(goto) if isinstance(goto, list | tuple) else [goto]
+        return [check_target(target, "update_state", self.graph.plan.nodes) for target in targets]
 
     def _default_node(self, thread: GraphThread) -> str | None:
         """Return the node that an update without a name counts as: the last node that ran, if it was the only one."""

@@ -146,7 +146,9 @@ class Journal:
             for entry in recent.entries:
                 body = read_body(entry, KINDS, "a flow", form=FORM)
                 if body["kind"] == "flow":
-                    self.step, self.checkpoint = recent.start  # after earlier runs, which are left out
+                    self.step, self.checkpoint = (
+                        recent.start
+                    )  # after earlier runs, which are left out
                 self._take(entry.id, body)
             self.is_open = True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
@@ -25,6 +26,7 @@ Input = TypeVar("Input")
 Output = TypeVar("Output")
 
 
+DEBUG_MODES = ("updates", "values")
 INVOKE_OPTIONS = ("context", "durability")
 STREAM_OPTIONS = (*INVOKE_OPTIONS, "stream_mode", "subgraphs", "channels")
 PAUSES = "use HumanInTheLoopMiddleware, or call interrupt() in a tool or a hook"
@@ -59,9 +61,11 @@ class LoopRunnable(Runnable[Input, Output, Any]):
 
     _pause_options: ClassVar[tuple[str, ...]] = ()
     """Options of a call that stop it before or after nodes."""
+    _view_options: ClassVar[tuple[str, ...]] = ()
+    """Options of a call about what it returns and prints."""
 
     def _option_names(self) -> Iterable[str]:
-        return (*STREAM_OPTIONS, *self._pause_options)
+        return (*STREAM_OPTIONS, *self._pause_options, *self._view_options)
 
     def _check_call(self, options: Mapping[str, Any], names: tuple[str, ...]) -> None:
         """Raise `UsageError` for an option of a call that this runnable does not have, and for wrong values."""
@@ -73,18 +77,34 @@ class LoopRunnable(Runnable[Input, Output, Any]):
         given_names = options.keys() - {
             "stream_mode" if options.get("stream_mode") == "values" else ""
         }
-        check_names(self.get_name(), sorted(given_names), (*names, *self._pause_options), advice)
+        all_names = (*names, *self._pause_options, *self._view_options)
+        check_names(self.get_name(), sorted(given_names), all_names, advice)
         check_durability(options.get("durability"))
-        if not isinstance(options.get("subgraphs", False), bool):
-            raise UsageError(f"subgraphs={options['subgraphs']!r:.80}: pass True or False")
+        for name in ("subgraphs", "debug"):
+            if not isinstance(options.get(name), bool | None):
+                raise UsageError(f"{name}={options[name]!r:.80}: pass True or False")
+
+    def _printer(self, options: Mapping[str, Any]) -> View | None:
+        """Return the view of what a call prints: the modes of `print_mode`, or updates and values for `debug`."""
+        modes = options.get("print_mode") or ()
+        is_debug = options.get("debug")
+        if not modes and (is_debug if is_debug is not None else getattr(self, "debug", False)):
+            modes = DEBUG_MODES
+        if not modes:
+            return None
+        modes = [modes] if isinstance(modes, str) else modes
+        return View(modes, subgraphs=True, option="print_mode")
 
     async def _invoke_body(self, input: Input, run: Run) -> Output:
         if run.kwargs:
             self._check_call(run.kwargs, INVOKE_OPTIONS)
-        loop = self._loop(run, frozenset())
+        printer = self._printer(run.kwargs)
+        loop = self._loop(run, frozenset() if printer is None else printer.wants)
         async with closing(loop.events(input)) as events:
             async for event in events:
                 _forward_event(event, loop)
+                if printer is not None:
+                    _print_pieces(printer, event)
         _stop_outer(loop)
         output: Output = loop.result()
         return output
@@ -104,7 +124,8 @@ class LoopRunnable(Runnable[Input, Output, Any]):
             subgraphs=bool(run.kwargs.get("subgraphs")),
             channels=run.kwargs.get("channels"),
         )
-        loop = self._loop(run, view.wants)
+        printer = self._printer(run.kwargs)
+        loop = self._loop(run, view.wants if printer is None else view.wants | printer.wants)
         loops.append(loop)
         depth = len(loop.namespace)
         async with closing(loop.events(input)) as events:
@@ -112,6 +133,8 @@ class LoopRunnable(Runnable[Input, Output, Any]):
                 _forward_event(event, loop)
                 # The caller of this run sees namespaces relative to it.
                 relative = event._replace(namespace=event.namespace[depth:]) if depth else event
+                if printer is not None:
+                    _print_pieces(printer, relative)
                 for piece in view.pieces(relative):
                     yield piece
         _stop_outer(loop)
@@ -135,6 +158,12 @@ class LoopRunnable(Runnable[Input, Output, Any]):
             await run.dispatch("on_chain_error", error)
             raise
         await run.dispatch("on_chain_end", loops[0].result())
+
+
+def _print_pieces(printer: View, event: FlowEvent) -> None:
+    for namespace, mode, piece in printer.pieces(event):
+        place = f" {'|'.join(namespace)}" if namespace else ""
+        sys.stdout.write(f"[{mode}]{place} {piece!r}\n")
 
 
 def _forward_event(event: FlowEvent, loop: RunLoop[Any]) -> None:

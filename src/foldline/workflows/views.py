@@ -43,14 +43,19 @@ class View:
     """Converts the events of a run to the pieces that a caller of `stream` requested."""
 
     def __init__(
-        self, mode: str | Sequence[str], *, subgraphs: bool, channels: Iterable[str] | None = None
+        self,
+        mode: str | Sequence[str],
+        *,
+        subgraphs: bool,
+        channels: Iterable[str] | None = None,
+        option: str = "stream_mode",
     ) -> None:
         self._is_many = not isinstance(mode, str)
         self._modes: Sequence[str] = [mode] if isinstance(mode, str) else list(mode)
         unknown = [name for name in self._modes if name not in CHANNELS_BY_MODE]
         if unknown or not self._modes:
             raise UsageError(
-                f"stream_mode={mode!r}: use one or several of {', '.join(CHANNELS_BY_MODE)}"
+                f"{option}={mode!r}: use one or several of {', '.join(CHANNELS_BY_MODE)}"
             )
         self._subgraphs = subgraphs
         self._chunks: dict[tuple[str, ...], ChunkView] = {}
