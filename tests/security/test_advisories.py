@@ -296,7 +296,7 @@ def test_CVE_2026_27794_a_pickle_in_a_cache_is_a_miss(tmp_path: Path, pickle_byt
     assert model.invoke("p").text == "answered"
 
 
-@pytest.mark.parametrize("form", ["pickle", "deep", "class"])
+@pytest.mark.parametrize("form", ["pickle", "deep", "type", "class"])
 def test_CVE_2026_28277_a_checkpoint_cannot_name_code(
     tmp_path: Path, pickle_bytes: bytes, form: str
 ):
@@ -304,12 +304,18 @@ def test_CVE_2026_28277_a_checkpoint_cannot_name_code(
     thread = {"configurable": {"thread_id": "t"}}
     agent(saver).invoke({"messages": [HumanMessage("hi")]}, thread)
     hostile: Any = {"pickle": pickle_bytes.decode("latin-1"), "deep": "[" * 100_000}.get(form)
-    if form == "class":
+    if hostile is None:
         ((body,),) = rows(
             tmp_path / "agents.db", "SELECT body FROM foldline_checkpoints ORDER BY place LIMIT 1"
         )
-        hostile = body.replace("HumanMessage", "os.system")
-        assert hostile != body
+        stored = json.loads(body)
+        (message,) = stored["values"]["messages"]
+        assert message[0] == "human"
+        code = dumps(HumanMessage("hi")).replace("HumanMessage", "os.system")
+        stored["values"]["messages"] = [
+            ["os.system", *message[1:]] if form == "type" else json.loads(code)
+        ]
+        hostile = json.dumps(stored)
     rows(tmp_path / "agents.db", "UPDATE foldline_checkpoints SET body = ?", hostile)
     with pytest.raises(FoldlineError):
         agent(saver).get_state(thread)
