@@ -344,3 +344,44 @@ def test_G15_a_killed_step_keeps_its_finished_tasks(call, saver, thread):
 
     assert sorted(effects) == ["a", "b", "b"]
     assert call.invoke(graph, answer(1), thread) == {"log": ["a", "b", "c1"]}
+
+
+@pytest.mark.parametrize("kind", ["node", "nested", "stateful", "called", "tool"])
+def test_G15_an_answer_to_an_earlier_checkpoint_is_another_effect_with_another_key(
+    call, saver, thread, kind
+):
+    keys = []
+
+    def pay(state):
+        answer = interrupt("pay?")
+        keys.append(idempotency_key())
+        return {"log": [answer]}
+
+    @tool
+    def pay_tool() -> str:
+        """Pay."""
+        return pay({})["log"][0]
+
+    if kind == "tool":
+        model = ScriptedChatModel(
+            script=lambda request: (
+                "done" if request.messages[-1].type == "tool" else [Call("pay_tool", {}, id="c1")]
+            )
+        )
+        app, first = create_agent(model, [pay_tool], checkpointer=saver), {"messages": "pay"}
+    else:
+        inner = line(("pay", pay), saver=True if kind == "stateful" else None)
+        nodes = {
+            "node": pay,
+            "nested": inner,
+            "stateful": inner,
+            "called": lambda s: inner.invoke(s),
+        }
+        app, first = line(("pay", nodes[kind]), saver=saver), {"log": []}
+    call.invoke(app, first, thread)
+    asked = app.get_state(thread).config
+
+    call.invoke(app, Command(resume="yes"), thread)
+    call.invoke(app, Command(resume="yes"), asked)
+
+    assert len(set(keys)) == len(keys) == 2

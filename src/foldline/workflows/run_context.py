@@ -188,9 +188,12 @@ class RunContext(Generic[ThreadT]):
 
     def interrupt_scope(self, place: str) -> InterruptScope:
         """Return the scope of `interrupt()` calls in a step."""
-        branch = self.thread.base_branch
-        if branch != FIRST_BRANCH:  # the same question on another branch is another question
-            place = f"{place}@{branch}"
-        return InterruptScope(
-            f"{self.thread_id}/{place}", self.answers, self.can_stop, key=f"{self._root}/{place}"
-        )
+        # The same question on another branch is another question; an effect is another one also on the branch that an
+        # answer to an earlier checkpoint has begun.
+        question = f"{self.thread_id}/{place}{_suffix(self.thread.base_branch)}"
+        key = f"{self._root}/{place}{_suffix(self.thread.branch)}"
+        return InterruptScope(question, self.answers, self.can_stop, key=key)
+
+
+def _suffix(branch: str) -> str:
+    return "" if branch == FIRST_BRANCH else f"@{branch}"
