@@ -17,7 +17,7 @@ from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.exceptions import BlockingCallError, SchemaError, UsageError
 from foldline.graph import GetOp, InMemoryStore, PostgresStore, PutOp, SearchOp, SqliteStore
 from foldline.graph.store.base import BaseStore, Item, ListNamespacesOp, MatchCondition, SearchItem
-from tests.servers.databases import postgres_server, postgres_url
+from tests.servers.databases import postgres_server, postgres_url, wait_until
 
 __all__ = ["postgres_server", "postgres_url"]
 
@@ -301,6 +301,32 @@ def test_writers_that_delete_what_others_write_do_not_wait_for_one_another_for_e
     items = store.search(("a",), limit=1000)
     assert len(items) == 150
     assert len({item.value["turn"] for item in items}) == 1
+
+
+def test_of_two_batches_that_delete_what_the_other_puts_one_is_second(postgres_url):
+    store = PostgresStore(postgres_url)
+    store.put(("n",), "z", {})
+    with ThreadPoolExecutor(2) as pool, psycopg.connect(postgres_url) as other:
+        other.execute("SELECT 1 FROM foldline_items WHERE key = 'z' FOR UPDATE")
+        first = pool.submit(  # it stops at the locked row, when it has done the rest
+            store.batch,
+            [PutOp(("n",), "a", {}), PutOp(("n",), "b", None), PutOp(("n",), "z", {"v": 1})],
+        )
+        wait_until(lambda: waiting_count(postgres_url) == 1, "the first batch")
+        second = pool.submit(store.batch, [PutOp(("n",), "a", None), PutOp(("n",), "b", {})])
+        wait_until(lambda: second.done() or waiting_count(postgres_url) == 2, "the second")
+        other.commit()
+        first.result(30)
+        second.result(30)
+
+    assert [item.key for item in store.search(("n",))] in (["b", "z"], ["a", "z"])
+
+
+def waiting_count(url):
+    """How many connections wait for a lock."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    with psycopg.connect(url) as connection:
+        return connection.execute(query).fetchone()[0]
 
 
 def test_several_things_are_done_at_once(call, make):

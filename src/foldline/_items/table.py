@@ -15,7 +15,7 @@ from foldline._items.engine import FIELDS, Row, RowStore
 from foldline._storage.database import Connection
 from foldline._storage.open_database import open_database
 from foldline._storage.postgres import PostgresServer
-from foldline._storage.schema import Schema, Upgrade
+from foldline._storage.schema import LockNumber, Schema, Upgrade
 
 __all__ = ["TableStore"]
 
@@ -95,7 +95,12 @@ class TableStore(RowStore):
         changes += [(*item_key, DELETE, item_key) for item_key in deleted]
         changes.sort(key=itemgetter(0, 1))
 
+        namespaces = sorted({change[0] for change in changes}) if rows and deleted else []
+
         def work(connection: Connection) -> None:
+            # Two such batches would not see, and not delete, what the other is about to put.
+            for namespace in namespaces:
+                connection.lock(LockNumber.ITEMS, namespace)
             for statement, part in groupby(changes, key=itemgetter(2)):
                 connection.each(statement, [values for _, _, _, values in part])
 

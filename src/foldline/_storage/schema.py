@@ -94,6 +94,8 @@ class LockNumber(IntEnum):
     """Traces are written."""
     JOB = 7364530
     """A batch job is worked on."""
+    ITEMS = 7364531
+    """Items of one namespace are put and deleted together."""
 
 
 Script: TypeAlias = "str | Callable[[Connection], None]"
