@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -13,7 +13,7 @@ from foldline._config import RunnableConfig
 from foldline._io import ASYNC, shield
 from foldline._io.serving import BackgroundTask, Cancelled, Workers, join_all
 from foldline.callbacks.base import BaseCallbackHandler
-from foldline.exceptions import FoldlineError, NothingToResumeError
+from foldline.exceptions import FoldlineError, NothingToResumeError, is_invalid_resume
 from foldline.language_models._call.policies.usage_scope import Limits, UsageScope, usage_scope
 from foldline.prices import cost_of, find_prices
 from foldline.serve.apps import Emit, RunRequest, ServedApp
@@ -30,6 +30,8 @@ from foldline.serve.quotas import QuotaReservation, Quotas
 from foldline.serve.running import run_app
 from foldline.serve.settings import ServeSettings
 from foldline.utils.uuid import uuid7
+from foldline.workflows.events import jsonable
+from foldline.workflows.interrupts import reopened_questions, request_data
 
 __all__ = ["RunHost"]
 
@@ -256,9 +258,7 @@ class RunHost:
         except Exception as error:  # noqa: BLE001  any error of the app ends the run, not the server
             failure = failure_of(error)
             status, result["error"] = "error", failure.as_json()
-            # An app refuses before it does anything; what its run has claimed is free again.
-            has_begun = any(event["method"] not in ("run", "lifecycle") for event in run.events)
-            run.is_refused = isinstance(error, REFUSALS) and not has_begun
+            _note_refusal(run, request, error, result)
             self._log_failure(run, error, failure)
         await self._end(work, status, result, scope)
 
@@ -417,6 +417,23 @@ async def _run_app(app: ServedApp, request: RunRequest, emit: Emit) -> object:
             raise
         request.command = None
         return await run_app(app, request, emit)
+
+
+def _note_refusal(run: LiveRun, request: RunRequest, error: Exception, result: JsonObject) -> None:
+    """Record what a failed run leaves open: what a refused run has claimed is free again."""
+    if is_invalid_resume(error):  # before it or beside it, other steps may have run
+        answers = request.command.resume if request.command is not None else None
+        questions = reopened_questions(error)
+        open_ids = {question.id for question in questions}
+        run.is_refused = not isinstance(answers, Mapping) or open_ids.issuperset(answers)
+        if not run.is_refused:  # the other answers are used: the next one continues this run
+            result["interrupts"] = [jsonable(request_data(question)) for question in questions]
+    else:
+        # An app refuses before it does anything.
+        has_begun = any(event["method"] not in ("run", "lifecycle") for event in run.events)
+        run.is_refused = isinstance(error, REFUSALS) and not has_begun
+    if run.is_refused:
+        result["refused"] = True
 
 
 def _questions(run: LiveRun) -> list[JsonObject]:
