@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import operator
+import threading
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -211,3 +212,84 @@ def test_S8_an_answer_is_not_asked_again_after_two_workers_were_killed(tmp_path:
 
     assert resumed.json()["status"] == "success", resumed.text
     assert shop.payments == [5]
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_run_that_is_stopped_at_its_claim_has_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_written: bool
+) -> None:
+    shop = Shop(tmp_path, str(tmp_path / "runs.db"), seconds=0)
+    begin = RunLog.begin
+    is_reached = threading.Event()
+
+    def slow_begin(log: RunLog, run: RunRecord, claims: list[Claim]) -> Any:
+        refusal = begin(log, run, claims) if is_written else None
+        is_reached.set()
+        time.sleep(0.3)
+        return refusal if is_written else begin(log, run, claims)
+
+    async def main() -> tuple[httpx.Response, httpx.Response, list[Any]]:
+        async with shop.workers(1) as (client,):
+            asked = await ask(client)
+            monkeypatch.setattr(RunLog, "begin", slow_begin)
+            answer = asyncio.create_task(WIRES["runs"](client, asked, APPROVE))
+            await asyncio.to_thread(is_reached.wait)
+            body = {
+                "assistant_id": "agent",
+                "input": {"messages": [{"role": "user", "content": "hi"}]},
+            }
+            body["multitask_strategy"] = "interrupt"
+            other = client.post("/threads/t1/runs/wait", json=body)
+            responses = await asyncio.wait_for(asyncio.gather(answer, other), 10)
+            return *responses, await ended_runs(client)
+
+    answered, other, runs = asyncio.run(main())
+
+    assert answered.json()["status"] == "stopped", answered.text
+    assert other.status_code == 200
+    assert [run["status"] for run in runs][:2] == ["waiting", "stopped"]
+    assert shop.payments == []
+
+
+def test_a_claim_that_fails_in_any_way_is_an_error_and_leaves_the_question_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(tmp_path, str(tmp_path / "runs.db"), seconds=0)
+
+    def broken(*values: Any) -> Any:
+        raise RuntimeError("the driver of the database has a defect")
+
+    async def main() -> tuple[httpx.Response, httpx.Response]:
+        async with shop.workers(1) as (client,):
+            asked = await ask(client)
+            with monkeypatch.context() as patch:
+                patch.setattr(RunLog, "begin", broken)
+                failed = await asyncio.wait_for(WIRES["runs"](client, asked, APPROVE), 10)
+            return failed, await WIRES["runs"](client, asked, APPROVE)
+
+    failed, good = asyncio.run(main())
+
+    assert (failed.status_code, good.status_code) == (503, 200)
+    assert shop.payments == [5]
+
+
+def test_a_claim_whose_reply_was_lost_is_made_once_when_it_is_repeated(tmp_path: Path) -> None:
+    log = RunLog(str(tmp_path / "runs.db"))
+    run = RunRecord(
+        "second", "", "agent", "runs", "t1", "running", time.time(), log.worker, None,
+        resumes="first", first="first",
+    )  # fmt: skip
+    claims = [Claim("a", "1"), Claim("b", "2")]
+
+    refusals = [log.begin(run, claims), log.begin(run, claims)]
+
+    assert refusals == [None, None]
+    assert [answer.question for answer in log.answers("second")] == ["a", "b"]
+    other = RunRecord(
+        "third", "", "agent", "runs", "t1", "running", time.time(), log.worker, None,
+        resumes="first", first="first",
+    )  # fmt: skip
+    refusal = log.begin(other, claims)
+    assert refusal is not None
+    assert {answer.run for answer in refusal.answers} == {"second"}
+    log.close()

@@ -13,7 +13,7 @@ from foldline._config import RunnableConfig
 from foldline._io import ASYNC, shield
 from foldline._io.serving import BackgroundTask, Cancelled, Workers, join_all
 from foldline.callbacks.base import BaseCallbackHandler
-from foldline.exceptions import FoldlineError, NothingToResumeError, is_invalid_resume
+from foldline.exceptions import NothingToResumeError, is_invalid_resume
 from foldline.language_models._call.policies.usage_scope import Limits, UsageScope, usage_scope
 from foldline.prices import cost_of, find_prices
 from foldline.serve.apps import Emit, RunRequest, ServedApp
@@ -197,15 +197,19 @@ class RunHost:
         run = work.run
         try:
             run.refusal = await self.call(self.log.begin, run.info, work.claims)
-        except (FoldlineError, OSError) as error:
+        except Cancelled:  # the server closes; what is claimed by then is resumed after it
+            self._lose(run)
+            raise
+        except Exception as error:  # noqa: BLE001  the client waits for the claim: it must get an end
             logger.error("the run log cannot be written, its runs end: %s", error)
-            self._drop([run])
+            self._lose(run)
         else:
             if run.refusal is None:
                 run.is_new = False
                 return True
             self.live.pop(run.info.id, None)
             run.lose()
+        self._stopped.discard(run.info.id)
         if work.reservation is not None:
             with suppress(Exception):
                 reservation = work.reservation
@@ -243,6 +247,8 @@ class RunHost:
         self.metrics.count_start(run.info.wire)
         try:
             run.emit("run", {"event": "started", "run_id": run.info.id, "app": app.name})
+            if run.info.id in self._stopped:
+                raise Cancelled
             if needs_scope:
                 with usage_scope(limits) as scope:
                     run.output = await _run_app(app, request, run.emit)
@@ -320,13 +326,16 @@ class RunHost:
 
     def _drop(self, runs: list[LiveRun]) -> None:
         for run in runs:
-            self.live.pop(run.info.id, None)
             if run.task is not None and not run.task.is_done:
                 run.task.cancel()
-            run.info.status = "error"
-            failure = ServeError("unavailable", "the server's run log cannot be written", 5.0)
-            run.info.result = {"error": failure.as_json()}
-            run.lose()
+            self._lose(run)
+
+    def _lose(self, run: LiveRun) -> None:
+        self.live.pop(run.info.id, None)
+        run.info.status = "error"
+        failure = ServeError("unavailable", "the server's run log cannot be written", 5.0)
+        run.info.result = {"error": failure.as_json()}
+        run.lose()
 
     async def embed(self, caller: Caller, app: ServedApp, texts: list[str]) -> list[list[float]]:
         """Turn texts into vectors, within the caller's limits."""
@@ -357,7 +366,8 @@ class RunHost:
 
     def _cancel(self, run: LiveRun) -> None:
         self._stopped.add(run.info.id)
-        if run.task is not None and not run.is_ending:
+        # A run that has not begun ends when it has: cancelled at its claim, it would be in the log without an end.
+        if run.task is not None and run.events and not run.is_ending:
             run.task.cancel()
 
     async def stop(self, info: RunRecord) -> None:
