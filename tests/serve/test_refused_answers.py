@@ -16,11 +16,12 @@ import pytest
 from typing_extensions import TypedDict
 
 from foldline.checkpoint.sqlite import SqliteSaver
-from foldline.graph import START, StateGraph, interrupt
+from foldline.graph import START, StateGraph, entrypoint, interrupt
 from foldline.serve import create_app
 from foldline.serve.log.answers import CONTINUED, Claim
 from foldline.serve.log.records import RunRecord
 from foldline.serve.log.run_log import RunLog
+from foldline.workflows import workflow
 from tests.serve.test_answers import APPROVE, WIRES, Shop, ask, dead_run, ended_runs
 
 
@@ -293,3 +294,34 @@ def test_a_claim_whose_reply_was_lost_is_made_once_when_it_is_repeated(tmp_path:
     assert refusal is not None
     assert {answer.run for answer in refusal.answers} == {"second"}
     log.close()
+
+
+@pytest.mark.parametrize("wire", ["runs", "langgraph", "thread", "agui"])
+@pytest.mark.parametrize("kind", [workflow, entrypoint])
+def test_S6_the_question_of_a_served_flow_is_answered_once(
+    tmp_path: Path, wire: str, kind: Any
+) -> None:
+    used: list[Any] = []
+
+    @kind(checkpointer=SqliteSaver(str(tmp_path / "threads.db")))
+    def flow(value: str) -> Any:
+        answer = interrupt("which?")
+        used.append(answer)
+        return answer
+
+    async def main() -> list[httpx.Response]:
+        app = create_app({"agent": flow}, log=str(tmp_path / "runs.db"), studio=False, traces=None)
+        transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+        ):
+            run = await ask(client, "x")
+            clicks = [await WIRES[wire](client, run, "red") for _ in range(2)]
+            await ended_runs(client)
+            return [*clicks, await WIRES[wire](client, run, "blue")]
+
+    responses = asyncio.run(main())
+
+    assert [response.status_code for response in responses] == [200, 200, 409]
+    assert used == ["red"]
