@@ -261,7 +261,7 @@ def jsonable_lc(value: object) -> object:
     if isinstance(value, str | int | float | None):
         return value
     if isinstance(value, Mapping) and value.get("__interrupt__"):
-        questions = [as_interrupt(jsonable(request_data(item))) for item in value["__interrupt__"]]
+        questions = [jsonable(as_interrupt(request_data(item))) for item in value["__interrupt__"]]
         value = {**value, "__interrupt__": questions}
     return jsonable(dumpd(value))
 

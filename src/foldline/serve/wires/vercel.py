@@ -44,7 +44,8 @@ class VercelErrors:
 
     def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
-        return {"error": error.message, "kind": error.kind}
+        code = {"code": error.code} if error.code is not None else {}
+        return {"error": error.message, "kind": error.kind, **code}
 
 
 WIRE: Final = VercelErrors()
