@@ -79,9 +79,10 @@ def claims_of(asked: RunRecord, request: RunRequest) -> list[Claim]:
 async def stored_answers(host: RunHost, run: RunRecord) -> Command[object] | None:
     """Return the answers that started a run, for one that continues it; None where it had none."""
     answers = await host.call(host.log.answers, run.id)
-    values = {
-        each.question: json.loads(each.answer) for each in answers if each.question != CONTINUED
-    }
+    values = {each.question: json.loads(each.answer) for each in answers}
+    if CONTINUED in values:  # it went on with the answers of a run before it, or with none
+        resume = values[CONTINUED]
+        return Command(resume=resume) if resume is not None else None
     return Command(resume=values) if values else None
 
 

@@ -40,6 +40,7 @@ from foldline.exceptions import (
     ThreadConflictError,
     UnknownInterruptError,
     UsageError,
+    is_invalid_resume,
 )
 
 __all__ = ["REFUSALS", "ErrorKind", "ServeError", "failure_of", "mask_secrets"]
@@ -256,10 +257,18 @@ def _sentence_about_request(error: BaseException) -> ServeError | None:
     if isinstance(error, BudgetExceeded):
         return ServeError("budget", mask_secrets(str(error)))
     if isinstance(error, ValidationError):
-        return ServeError("invalid_request", mask_secrets(validation_sentence(error)))
+        return _invalid_value(error)
     if isinstance(error, UsageError | SchemaError | SecurityError | FlowError):
         return ServeError("invalid_request", mask_secrets(str(error)))
     return None
+
+
+def _invalid_value(error: ValidationError) -> ServeError:
+    sentence = validation_sentence(error)
+    if is_invalid_resume(error):
+        message = f"the answer does not fit its question: {sentence}"
+        return ServeError("unprocessable", mask_secrets(message), code="invalid_answer")
+    return ServeError("invalid_request", mask_secrets(sentence))
 
 
 def validation_sentence(error: ValidationError) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -13,7 +13,7 @@ from foldline._config import RunnableConfig
 from foldline._io import ASYNC, shield
 from foldline._io.serving import BackgroundTask, Cancelled, Workers, join_all
 from foldline.callbacks.base import BaseCallbackHandler
-from foldline.exceptions import FoldlineError, NothingToResumeError
+from foldline.exceptions import NothingToResumeError, is_invalid_resume
 from foldline.language_models._call.policies.usage_scope import Limits, UsageScope, usage_scope
 from foldline.prices import cost_of, find_prices
 from foldline.serve.apps import Emit, RunRequest, ServedApp
@@ -30,6 +30,8 @@ from foldline.serve.quotas import QuotaReservation, Quotas
 from foldline.serve.running import run_app
 from foldline.serve.settings import ServeSettings
 from foldline.utils.uuid import uuid7
+from foldline.workflows.events import jsonable
+from foldline.workflows.interrupts import reopened_questions, request_data
 
 __all__ = ["RunHost"]
 
@@ -195,15 +197,19 @@ class RunHost:
         run = work.run
         try:
             run.refusal = await self.call(self.log.begin, run.info, work.claims)
-        except (FoldlineError, OSError) as error:
+        except Cancelled:  # the server closes; what is claimed by then is resumed after it
+            self._lose(run)
+            raise
+        except Exception as error:  # noqa: BLE001  the client waits for the claim: it must get an end
             logger.error("the run log cannot be written, its runs end: %s", error)
-            self._drop([run])
+            self._lose(run)
         else:
             if run.refusal is None:
                 run.is_new = False
                 return True
             self.live.pop(run.info.id, None)
             run.lose()
+        self._stopped.discard(run.info.id)
         if work.reservation is not None:
             with suppress(Exception):
                 reservation = work.reservation
@@ -241,6 +247,8 @@ class RunHost:
         self.metrics.count_start(run.info.wire)
         try:
             run.emit("run", {"event": "started", "run_id": run.info.id, "app": app.name})
+            if run.info.id in self._stopped:
+                raise Cancelled
             if needs_scope:
                 with usage_scope(limits) as scope:
                     run.output = await _run_app(app, request, run.emit)
@@ -256,9 +264,7 @@ class RunHost:
         except Exception as error:  # noqa: BLE001  any error of the app ends the run, not the server
             failure = failure_of(error)
             status, result["error"] = "error", failure.as_json()
-            # An app refuses before it does anything; what its run has claimed is free again.
-            has_begun = any(event["method"] not in ("run", "lifecycle") for event in run.events)
-            run.is_refused = isinstance(error, REFUSALS) and not has_begun
+            _note_refusal(run, request, error, result)
             self._log_failure(run, error, failure)
         await self._end(work, status, result, scope)
 
@@ -320,13 +326,16 @@ class RunHost:
 
     def _drop(self, runs: list[LiveRun]) -> None:
         for run in runs:
-            self.live.pop(run.info.id, None)
             if run.task is not None and not run.task.is_done:
                 run.task.cancel()
-            run.info.status = "error"
-            failure = ServeError("unavailable", "the server's run log cannot be written", 5.0)
-            run.info.result = {"error": failure.as_json()}
-            run.lose()
+            self._lose(run)
+
+    def _lose(self, run: LiveRun) -> None:
+        self.live.pop(run.info.id, None)
+        run.info.status = "error"
+        failure = ServeError("unavailable", "the server's run log cannot be written", 5.0)
+        run.info.result = {"error": failure.as_json()}
+        run.lose()
 
     async def embed(self, caller: Caller, app: ServedApp, texts: list[str]) -> list[list[float]]:
         """Turn texts into vectors, within the caller's limits."""
@@ -357,7 +366,8 @@ class RunHost:
 
     def _cancel(self, run: LiveRun) -> None:
         self._stopped.add(run.info.id)
-        if run.task is not None and not run.is_ending:
+        # A run that has not begun ends when it has: cancelled at its claim, it would be in the log without an end.
+        if run.task is not None and run.events and not run.is_ending:
             run.task.cancel()
 
     async def stop(self, info: RunRecord) -> None:
@@ -417,6 +427,23 @@ async def _run_app(app: ServedApp, request: RunRequest, emit: Emit) -> object:
             raise
         request.command = None
         return await run_app(app, request, emit)
+
+
+def _note_refusal(run: LiveRun, request: RunRequest, error: Exception, result: JsonObject) -> None:
+    """Record what a failed run leaves open: what a refused run has claimed is free again."""
+    if is_invalid_resume(error):  # before it or beside it, other steps may have run
+        answers = request.command.resume if request.command is not None else None
+        questions = reopened_questions(error)
+        open_ids = {question.id for question in questions}
+        run.is_refused = not isinstance(answers, Mapping) or open_ids.issuperset(answers)
+        if not run.is_refused:  # the other answers are used: the next one continues this run
+            result["interrupts"] = [jsonable(request_data(question)) for question in questions]
+    else:
+        # An app refuses before it does anything.
+        has_begun = any(event["method"] not in ("run", "lifecycle") for event in run.events)
+        run.is_refused = isinstance(error, REFUSALS) and not has_begun
+    if run.is_refused:
+        result["refused"] = True
 
 
 def _questions(run: LiveRun) -> list[JsonObject]:

@@ -24,6 +24,7 @@ from foldline.serve.apps import Emit, RunRequest, ServedApp
 from foldline.serve.json_object import JsonObject
 from foldline.workflows.events import jsonable
 from foldline.workflows.flow import Workflow
+from foldline.workflows.interrupts import request_data
 from foldline.workflows.loop_runnable import LoopRunnable
 
 __all__ = ["run_app"]
@@ -113,8 +114,7 @@ def _emit_questions(output: object, emit: Emit) -> None:
     """Emit the open questions to a person in an output."""
     if isinstance(output, Mapping) and output.get("__interrupt__"):
         for item in output["__interrupt__"]:
-            data = {"interrupt_id": item.id, "payload": jsonable(item.value)}
-            emit("input.requested", data, None, None)
+            emit("input.requested", jsonable(request_data(item)), None, None)
 
 
 # -- the steps inside
@@ -258,7 +258,12 @@ def as_interrupt(data: Mapping[str, Any]) -> JsonObject:
 
 def jsonable_lc(value: object) -> object:
     """Return a value as JSON; messages, documents and the like in LangChain's serialised form."""
-    return jsonable(dumpd(value)) if not isinstance(value, str | int | float | None) else value
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, Mapping) and value.get("__interrupt__"):
+        questions = [jsonable(as_interrupt(request_data(item))) for item in value["__interrupt__"]]
+        value = {**value, "__interrupt__": questions}
+    return jsonable(dumpd(value))
 
 
 def _add_outputs(total: Any, piece: Any) -> object:  # noqa: ANN401  outputs of any runnable

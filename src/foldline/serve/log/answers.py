@@ -92,6 +92,8 @@ def claim_answers(connection: Connection, run: RunRecord, claims: list[Claim]) -
         if not connection.run(ADD_ANSWER, values):
             taken += [StoredAnswer(*row) for row in connection.rows(ANSWER, key)]
     last = last_of_chain(connection, asked)
+    if last == run.id and all(answer.run == run.id for answer in taken):
+        return None  # a repeat of a transaction of which only the reply was lost
     if taken or last != asked:
         release_answers(connection, run.id)
         return Refusal(taken, last)

@@ -30,7 +30,7 @@ class RunRecord:
     finished: float | None = None
     last_seq: int = 0
     result: JsonObject | None = None
-    """May have `output`, `usage`, `cost`, `error` and `interrupts`."""
+    """May have `output`, `usage`, `cost`, `error`, `interrupts` and `refused`."""
     stop_asked: bool = False
     resumes: str | None = None
     """The run that this one continues."""
@@ -46,6 +46,16 @@ class RunRecord:
     def questions(self) -> list[JsonObject]:
         """The questions with which it ended."""
         return list((self.result or {}).get("interrupts") or [])
+
+    @property
+    def question_ids(self) -> set[str]:
+        """The ids of those questions."""
+        return {item["interrupt_id"] for item in self.questions}
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the app refused to start it: it has continued nothing."""
+        return bool((self.result or {}).get("refused"))
 
     @property
     def is_over(self) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncGenerator, Mapping, Set
+from contextlib import aclosing
+from typing import Final
 
 from foldline.serve.answering import AnyRun
 from foldline.serve.apps import RunRequest, ServedApp
@@ -21,6 +23,9 @@ __all__ = [
     "run_to_resume",
     "start_in_thread",
 ]
+
+MOST_RUNS: Final = 200
+"""How many of the newest runs of a thread are looked at for a question."""
 
 
 def action_requests(payload: object) -> list[JsonObject]:
@@ -65,23 +70,51 @@ async def find_active(call: WireCall, thread: str) -> RunRecord | None:
 
 
 async def asked_run(
-    call: WireCall, thread: str, questions: Collection[str] | None = None
+    call: WireCall, thread: str, questions: Set[str] | None = None
 ) -> RunRecord | None:
     """Return the run of a thread that an answer continues: which asked the questions, or waits.
 
-    An answer that is sent again comes when the newest run is the one that it has started.
+    An answer that is sent again comes when the newest run is the one that it has started. Runs that the app refused to
+    start have continued nothing.
     """
-    info = await latest_run(call, thread)
-    while info is not None:
-        own_questions = {item["interrupt_id"] for item in info.questions}
-        if questions is None:
-            is_asked = info.resumes is None or info.status not in ("running", "success")
-        else:
-            is_asked = not own_questions.isdisjoint(questions)
-        if is_asked:
-            return info
-        info = await call.server.host.read(info.resumes) if info.resumes is not None else None
+    host = call.server.host
+    async with aclosing(_newest_runs(call, thread)) as runs:
+        async for info in runs:
+            if questions is None:
+                if not info.is_refused:
+                    return await _waiting_run(call, await host.find(call.caller, info.id))
+            elif not questions.isdisjoint(info.question_ids):
+                return info
+            elif info.resumes is None and info.status in ("running", "success", "waiting"):
+                return None  # the thread went on from here: what was asked before is not open
     return None
+
+
+async def _newest_runs(call: WireCall, thread: str) -> AsyncGenerator[RunRecord, None]:
+    host = call.server.host
+    size = 1  # mostly it is the newest one
+    offset = 0
+    while offset < MOST_RUNS:
+        infos: list[RunRecord] = await host.call(
+            lambda limit, start: host.log.runs(
+                call.caller.owner, thread=thread, limit=limit, offset=start
+            ),
+            size,
+            offset,
+        )
+        for info in infos:
+            live = host.live.get(info.id)
+            yield live.info if live is not None else info
+        if len(infos) < size:
+            return
+        offset, size = offset + size, 20
+
+
+async def _waiting_run(call: WireCall, newest: RunRecord) -> RunRecord | None:
+    info: RunRecord | None = newest
+    while info is not None and info.resumes is not None and info.status in ("running", "success"):
+        info = await call.server.host.read(info.resumes)
+    return info
 
 
 async def run_to_resume(
@@ -93,7 +126,12 @@ async def run_to_resume(
         return None
     if "checkpoint_id" in request.config.get("configurable", {}):
         return None  # another branch, on which the question is open again
-    return await asked_run(call, thread)
+    asked = await asked_run(call, thread)
+    if asked is not None and asked.questions and isinstance(command.resume, Mapping):
+        ids = set(command.resume)
+        if ids.isdisjoint(asked.question_ids):  # sent again, when the thread asks something else
+            return await asked_run(call, thread, ids) or asked
+    return asked
 
 
 async def start_in_thread(
@@ -106,7 +144,7 @@ async def start_in_thread(
     return await call.resume(app, request, asked)
 
 
-async def find_asked(call: WireCall, thread: str, questions: Collection[str]) -> RunRecord:
+async def find_asked(call: WireCall, thread: str, questions: Set[str]) -> RunRecord:
     """Return the run of a thread that asked questions; raise `ServeError` where there is none."""
     info = await asked_run(call, thread, questions)
     if info is None:

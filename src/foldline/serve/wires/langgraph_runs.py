@@ -156,7 +156,7 @@ async def _stream(
     info = await call.server.host.find(call.caller, view.id)
     if info.status not in ("success", "waiting"):
         problem = error_of(info)
-        name = ERROR_NAMES.get(problem.kind, "RunError")
+        name = problem.code or ERROR_NAMES.get(problem.kind, "RunError")
         yield event({"error": name, "message": problem.message}, "error")
 
 
@@ -170,7 +170,7 @@ async def wait_run(call: WireCall) -> Response:
 def _output(info: RunRecord, output: object) -> object:
     if info.status not in ("success", "waiting"):
         problem = error_of(info)
-        return {"__error__": {"error": problem.kind, "message": problem.message}}
+        return {"__error__": {"error": problem.code or problem.kind, "message": problem.message}}
     return output if output is not None else (info.result or {}).get("output")
 
 

@@ -18,7 +18,7 @@ from foldline.serve.live import Events
 from foldline.serve.reader import ChatReader, Op
 from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
-from foldline.serve.wires.approvals import find_active, find_asked, match_calls
+from foldline.serve.wires.approvals import action_requests, find_active, find_asked, match_calls
 from foldline.serve.wires.conversation import client_id, set_conversation
 from foldline.serve.wires.media import block_of_url, data_url
 from foldline.workflows.interrupts import Command
@@ -44,7 +44,8 @@ class VercelErrors:
 
     def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
-        return {"error": error.message, "kind": error.kind}
+        code = {"code": error.code} if error.code is not None else {}
+        return {"error": error.message, "kind": error.kind, **code}
 
 
 WIRE: Final = VercelErrors()
@@ -318,7 +319,7 @@ def _answers(questions: list[JsonObject], approvals: JsonObject, others: JsonObj
         if id in others:
             answers[id] = others[id]
             continue
-        count = len((question["payload"] or {}).get("action_requests") or [])
+        count = len(action_requests(question["payload"]))
         decisions = [approvals.get(f"{id}:{place}") for place in range(count)]
         if not count or None in decisions:
             raise ServeError("invalid_request", "not every question has an answer yet")
