@@ -129,3 +129,10 @@ def test_a_number_that_is_none_stays_what_it_is(number):
     with pytest.raises(SchemaError, match="no version"):
         from_text('{"__foldline_number__": "nan"}', "it")
     assert json.loads(to_text({"a": 1})) == {"a": 1}
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", {"value": "nan"}, math.nan, {"a": 1}])
+def test_a_value_that_looks_like_the_tag_of_a_number_comes_back(number):
+    body = {"v": 1, "kind": "x", "value": [{"__foldline_number__": number}]}
+
+    assert repr(from_text(to_text(body), "a record")) == repr(body)
