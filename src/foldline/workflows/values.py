@@ -43,7 +43,7 @@ def pack(value: object, where: str, declared: object = Any) -> object:
         if unpack(packed, where, declared) != value:
             raise SchemaError(
                 f"{where} holds a {name} that its declared type {declared!r:.80} would not restore: declare its "
-                "exact type"
+                "exact type, or allow the class of a message with foldline.load.register_loadable"
             )
     return packed
 
