@@ -8,6 +8,8 @@ from typing import Annotated, TypedDict
 import pytest
 
 from foldline.graph import START, Command, InvalidUpdateError, MessagesState, Overwrite, StateGraph
+from foldline.graph.schema import StateKeys
+from foldline.messages import HumanMessage
 from tests.graph.lines import fan, line
 
 INPUT = {"log": ["in"]}
@@ -93,3 +95,14 @@ def test_G31_an_overwrite_of_messages_takes_every_form_of_them(call, saver, thre
     assert [message.content for message in messages] == ["hi", "then"]
     assert all(message.id for message in messages)
     assert call.run(graph, "get_state", thread).values == {"messages": messages}
+
+
+def test_G31_messages_that_were_overwritten_grow_in_place_while_a_log_is_folded():
+    keys = StateKeys([MessagesState])
+    new = Overwrite([HumanMessage("new", id="1")])
+
+    values = keys.join(keys.growing(), [("a", {"messages": new})])
+    later = keys.join(values, [("a", {"messages": [HumanMessage("later", id="2")]})])
+
+    assert later["messages"] is values["messages"]
+    assert [message.id for message in later["messages"]] == ["1", "2"]

@@ -21,6 +21,7 @@ from foldline.agents.state import (
     add_messages,
     as_messages,
     merge_messages,
+    replace_messages,
 )
 from foldline.exceptions import InvalidUpdateError, UsageError
 from foldline.graph.types import Overwrite
@@ -273,7 +274,7 @@ class StateKeys:
             for key, value in update.items():
                 if isinstance(value, Overwrite) and key in self.reducers:
                     _check_single_overwrite(key, writer, overwrites)
-                    new[key] = value.value
+                    new[key] = replace_messages(new.get(key), value.value)
                 elif key in overwrites:
                     pass  # the value that replaces the old one stands alone
                 elif type(value) is list and indexes and key in indexes:
