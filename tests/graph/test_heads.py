@@ -16,8 +16,10 @@ from foldline.graph import (
     START,
     Command,
     MessagesState,
+    Overwrite,
     StateGraph,
     UntrackedValue,
+    add_messages,
     interrupt,
 )
 from foldline.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
@@ -385,3 +387,35 @@ def test_a_late_turn_costs_at_most_a_few_early_ones(make):
     turns(2)
 
     assert min(turns(10)) < 4 * early
+
+
+class Lists(TypedDict):
+    messages: Annotated[list[Any], add_messages]
+    items: Annotated[list[Any], operator.add]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {},
+        {"items": [HumanMessage("one", id="1")]},
+        {"messages": Overwrite([HumanMessage("one", id="1")])},
+    ],
+    ids=["an empty list", "messages of another reducer", "messages that were overwritten"],
+)
+def test_what_a_node_adds_to_a_list_in_place_does_not_stay(call, saver, first):
+    def append(state: Lists) -> dict[str, Any]:
+        state["items"].append(HumanMessage("not in the log"))
+        state["messages"].append(HumanMessage("not in the log"))
+        return {}
+
+    builder = StateGraph(Lists).add_node("append", append).add_edge(START, "append")
+    graph = builder.compile(checkpointer=saver)
+    call.invoke(graph, first, THREAD)
+    expected = call.run(graph, "get_state", THREAD).values
+
+    for _ in range(2):
+        call.invoke(graph, {"messages": []}, THREAD)
+
+    assert call.run(graph, "get_state", THREAD).values == expected
+    assert "not in the log" not in str(expected)

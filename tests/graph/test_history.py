@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated, TypedDict
+
 import pytest
 
 from foldline.exceptions import (
@@ -402,3 +404,24 @@ def test_G10_an_update_may_be_the_command_of_a_node(call, saver, thread):
     ]
     with pytest.raises(InvalidRouteError, match="nowhere"):
         call.run(graph, "update_state", thread, Command(goto="nowhere"), "plan")
+
+
+def extend(log: list, more: list) -> list:
+    log.extend(more)
+    return log
+
+
+class Extended(TypedDict):
+    log: Annotated[list, extend]
+
+
+def test_G3_a_reducer_that_changes_the_old_value_leaves_the_history(call, saver, thread):
+    builder = StateGraph(Extended)
+    builder.add_node("a", lambda state: {"log": ["a"]}).add_edge(START, "a")
+    builder.add_node("b", lambda state: {"log": ["b"]}).add_edge("a", "b")
+    graph = builder.compile(checkpointer=saver)
+
+    call.invoke(graph, {"log": ["in"]}, thread)
+
+    logs = [snapshot.values["log"] for snapshot in call.run(graph, "get_state_history", thread)]
+    assert logs == [["in", "a", "b"], ["in", "a"], ["in"], []]

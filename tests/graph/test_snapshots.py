@@ -6,6 +6,7 @@ import operator
 import subprocess
 import sys
 import zlib
+from functools import partial
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -315,3 +316,52 @@ def test_a_thread_of_3200_messages_loads_in_a_new_process(tmp_path):
         best = min(best, float(seconds))
 
     assert best < 0.16  # 0.08 on a machine that does nothing else
+
+
+def by_closure(count: int) -> Any:
+    return lambda old, new: (old + new)[-count:]
+
+
+def by_default(count: int) -> Any:
+    def keep(old: list, new: list, *, count: int = count) -> list:
+        return (old + new)[-count:]
+
+    return keep
+
+
+class Keep:
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __call__(self, old: list, new: list) -> list:
+        return (old + new)[-self.count :]
+
+    def keep(self, old: list, new: list) -> list:
+        return self(old, new)
+
+
+REDUCERS = [
+    by_closure,
+    by_default,
+    Keep,
+    lambda count: Keep(count).keep,
+    lambda count: partial(by_default(9), count=count),
+]
+
+
+@pytest.mark.parametrize(
+    "make", REDUCERS, ids=["closure", "default", "object", "method", "partial"]
+)
+def test_a_snapshot_of_a_reducer_that_holds_other_values_is_not_used(saver, make):
+    def graph_with(count: int) -> Any:
+        keep = make(count)
+        state = TypedDict("State", {"log": Annotated[list, keep]})  # noqa: UP013  the hints of a class are texts here
+        builder = StateGraph(state).add_node("a", lambda state: {"log": [LONG]})
+        return builder.add_edge(START, "a").compile(checkpointer=saver)
+
+    for _ in range(4):
+        graph_with(2).invoke({"log": ["in"]}, THREAD)
+    assert snapshots_of(saver)
+
+    assert len(graph_with(50).get_state(THREAD).values["log"]) == 8
+    assert len(graph_with(2).get_state(THREAD).values["log"]) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from datetime import timedelta
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 import pytest
 from pydantic import BaseModel
@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from foldline.agents import AgentState, Command, create_agent, interrupt
 from foldline.checkpoint import InMemorySaver
 from foldline.exceptions import SchemaError
-from foldline.graph import START, StateGraph
+from foldline.graph import START, StateGraph, add_messages
+from foldline.messages import AnyMessage, HumanMessage
 from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
 from foldline.workflows import step, workflow
@@ -129,3 +130,40 @@ def test_a_number_that_is_none_stays_what_it_is(number):
     with pytest.raises(SchemaError, match="no version"):
         from_text('{"__foldline_number__": "nan"}', "it")
     assert json.loads(to_text({"a": 1})) == {"a": 1}
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", {"value": "nan"}, math.nan, {"a": 1}])
+def test_a_value_that_looks_like_the_tag_of_a_number_comes_back(number):
+    body = {"v": 1, "kind": "x", "value": [{"__foldline_number__": number}]}
+
+    assert repr(from_text(to_text(body), "a record")) == repr(body)
+
+
+class Voice(HumanMessage):
+    seconds: int = 0
+
+
+def test_a_message_of_a_class_that_cannot_be_loaded_is_refused_when_it_is_written(call):
+    class State(TypedDict):
+        messages: Annotated[list[AnyMessage], add_messages]
+
+    builder = StateGraph(State).add_node("a", lambda state: {"messages": [Voice("hi", seconds=3)]})
+    graph = builder.add_edge(START, "a").compile(checkpointer=InMemorySaver())
+
+    with pytest.raises(SchemaError, match="register_loadable"):
+        call.invoke(graph, {"messages": ["hello"]}, ONE)
+
+    messages = call.run(graph, "get_state", ONE).values["messages"]
+    assert [message.content for message in messages] == ["hello"]
+
+
+def test_a_message_of_a_declared_class_comes_back(call):
+    class State(TypedDict):
+        last: Voice
+
+    builder = StateGraph(State).add_node("a", lambda state: {"last": Voice("hi", seconds=3)})
+    graph = builder.add_edge(START, "a").compile(checkpointer=InMemorySaver())
+
+    call.invoke(graph, {"last": Voice("")}, ONE)
+
+    assert call.run(graph, "get_state", ONE).values == {"last": Voice("hi", seconds=3)}

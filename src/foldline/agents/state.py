@@ -113,6 +113,17 @@ class GrowingMessages(list[BaseMessage]):
                 self.append(message)
 
 
+def replace_messages(old: object, messages: Any) -> Any:  # noqa: ANN401  a value that replaces another one
+    """Return messages that replace others; they grow in place where these did."""
+    if type(old) is not GrowingMessages or type(messages) is not list:
+        return messages
+    if not all(_has_own_id(message) for message in messages):
+        return messages  # stored by a version that took them as they came
+    grown = GrowingMessages()
+    grown.add(messages)
+    return grown if len(grown) == len(messages) else messages
+
+
 class MessageIndex:
     """The ids of the messages of a list, so that a run which adds to a long list need not collect them each time."""
 
@@ -200,6 +211,14 @@ def merge_messages(
             indexes[message.id] = len(merged)
             merged.append(message)
     return [message for message in merged if message.id not in removed] if removed else merged
+
+
+def _has_own_id(message: object) -> bool:
+    return (
+        isinstance(message, BaseMessage)
+        and bool(message.id)
+        and not isinstance(message, RemoveMessage)
+    )
 
 
 def _is_pair(value: object) -> bool:

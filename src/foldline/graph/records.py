@@ -297,7 +297,8 @@ class GraphThread(ThreadState):
         if not self.finished:
             return self.values
         done = [self.finished[task.id] for task in tasks if task.id in self.finished]
-        return self.keys.join(self.values, [(outcome.name, outcome.update) for outcome in done])
+        values = self.keys.own_values(self.values)
+        return self.keys.join(values, [(outcome.name, outcome.update) for outcome in done])
 
     def outcome_of(self, body: Mapping[str, Any], where: str) -> TaskOutcome:
         """Return the result of a task from its record."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections.abc
 import dataclasses
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, NotRequired, Required, get_args, get_origin, is_typeddict
 
@@ -20,10 +21,13 @@ from foldline.agents.state import (
     add_messages,
     as_messages,
     merge_messages,
+    replace_messages,
 )
 from foldline.exceptions import InvalidUpdateError, UsageError
 from foldline.graph.types import Overwrite
+from foldline.load.packed import TAG
 from foldline.utils.short_repr import short_repr
+from foldline.workflows.fold import isolate
 from foldline.workflows.snapshots import fingerprint
 from foldline.workflows.values import adapter_of, pack, unpack
 
@@ -44,6 +48,8 @@ OVERWRITE = "__overwrite__"
 """The only key of a dict that stands for an `Overwrite`."""
 Values = dict[str, Any]
 Reducer = Callable[[Any, Any], Any]
+PURE_REDUCERS = (None, add_messages, operator.add, operator.or_, operator.and_, operator.mul)
+"""Those that return a new value; also no reducer at all."""
 CONCRETE_TYPES: dict[Any, type] = {
     collections.abc.Sequence: list,
     collections.abc.MutableSequence: list,
@@ -201,6 +207,15 @@ class StateKeys:
                 values[key] = GrowingMessages()
         return values
 
+    def own_values(self, values: Values) -> Values:
+        """Return values to which updates can be added while the old ones stay: a reducer may change them in place."""
+        return {
+            key: value
+            if self.reducers.get(key) in PURE_REDUCERS or key in self.untracked
+            else isolate(value)
+            for key, value in values.items()
+        }
+
     def check(self, update: Mapping[str, Any], where: str) -> Values:
         """Return a validated update; raise `InvalidUpdateError` for an unknown key or a value of another type."""
         checked: Values = {}
@@ -210,8 +225,7 @@ class StateKeys:
             if isinstance(value, dict) and value.keys() == {OVERWRITE} and key in self.reducers:
                 value = Overwrite(value[OVERWRITE])
             if self.reducers.get(key) is add_messages:
-                if not isinstance(value, Overwrite):
-                    value = as_messages(value)
+                value = _checked_messages(value)
             elif key not in self.reducers:
                 value = self._validate(key, value, where)
             checked[key] = value
@@ -260,7 +274,7 @@ class StateKeys:
             for key, value in update.items():
                 if isinstance(value, Overwrite) and key in self.reducers:
                     _check_single_overwrite(key, writer, overwrites)
-                    new[key] = value.value
+                    new[key] = replace_messages(new.get(key), value.value)
                 elif key in overwrites:
                     pass  # the value that replaces the old one stands alone
                 elif type(value) is list and indexes and key in indexes:
@@ -315,7 +329,7 @@ class StateKeys:
             if isinstance(value, Overwrite):
                 packed[key] = {OVERWRITE: pack(value.value, f"{where}'s {key!r}", self.types[key])}
             else:
-                packed[key] = pack(value, f"{where}'s {key!r}", self._stored_type(key))
+                packed[key] = _apart(pack(value, f"{where}'s {key!r}", self._stored_type(key)))
         return packed
 
     def decode(self, packed: Mapping[str, Any], where: str) -> Values:
@@ -326,7 +340,7 @@ class StateKeys:
                 raise InvalidUpdateError(
                     f"{where} has the key {key!r}, which this graph's state does not have"
                 )
-            if isinstance(value, dict) and OVERWRITE in value:
+            if isinstance(value, dict) and value.keys() == {OVERWRITE}:
                 update[key] = Overwrite(unpack(value[OVERWRITE], where, self.types[key]))
             else:
                 update[key] = unpack(value, f"{where}'s {key!r}", self._stored_type(key))
@@ -334,6 +348,22 @@ class StateKeys:
 
     def _stored_type(self, key: str) -> object:
         return self.types[key]
+
+
+def _checked_messages(value: Any) -> Any:  # noqa: ANN401  messages in every form, or their Overwrite
+    if not isinstance(value, Overwrite):
+        return as_messages(value)
+    if value.value is None:
+        return value
+    # Each message once, and none that removes another: as if they were added to an empty list.
+    return Overwrite(merge_messages([], as_messages(value.value)))
+
+
+def _apart(packed: object) -> object:
+    """Return the JSON of a value in a form that is never taken for an `Overwrite`."""
+    if isinstance(packed, dict) and packed.keys() == {OVERWRITE}:
+        return {TAG: "dict", "v": [[key, value] for key, value in packed.items()]}
+    return packed
 
 
 def _check_single_overwrite(key: str, writer: str, overwrites: dict[str, str]) -> None:

@@ -123,6 +123,7 @@ def all_states(keys: StateKeys, entries: list[Entry], namespace: str) -> list[Gr
             )
         before = after[entry.parent]
         thread = before.copy()
+        thread.values = keys.own_values(before.values)
         kind = thread.take_entry(entry, place)
         after[entry.id] = thread
         if kind == "step" and before.base in states:

@@ -22,7 +22,8 @@ from foldline.exceptions import SchemaError
 from foldline.load.compact import compact_message, read_message
 from foldline.load.dump import dumpd
 from foldline.load.load import load
-from foldline.load.serializable import Serializable
+from foldline.load.registry import is_provider, is_registered
+from foldline.load.serializable import Serializable, class_id
 
 __all__ = ["MESSAGE", "MODEL", "TAG", "Packer", "Reader"]
 
@@ -72,7 +73,7 @@ class Packer:
         message = compact_message(value)
         if message is not None:
             return {TAG: MESSAGE, "v": message}
-        if isinstance(value, Serializable) and value.is_lc_serializable():
+        if isinstance(value, Serializable) and _is_loadable(value):
             return {TAG: "lc", "v": dumpd(value)}
         fields: Any
         if isinstance(value, BaseModel):
@@ -102,6 +103,14 @@ class Packer:
             )
         self.needs_type = type(value)
         return {TAG: MODEL, "v": fields}
+
+
+def _is_loadable(value: Serializable) -> bool:
+    """Whether `load` would build the value again; any other needs a declared type."""
+    cls = type(value)
+    return (
+        value.is_lc_serializable() and is_registered(cls) and not is_provider(tuple(class_id(cls)))
+    )
 
 
 PLAIN_TYPES: dict[type, Callable[[Any], Any]] = {str: str, int: int, float: float, list: list}

@@ -98,7 +98,8 @@ class Fold(ABC, Generic[StateT]):
             if type(value) not in ATOMS:
                 setattr(new, name, isolate(value))
         new.values = {
-            key: value if key in head.guards else isolate(value)
+            # A guard watches messages, and not the list that they are in: a run gets a list of its own.
+            key: list(value) if key in head.guards else isolate(value)
             for key, value in self.plain_values(state).items()
         }
         new.indexes = self.indexes_of(state)

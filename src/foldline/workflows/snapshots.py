@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from functools import lru_cache
+from functools import lru_cache, partial
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from foldline.exceptions import SchemaError
@@ -28,6 +29,9 @@ IN_A_STEP: Final = (
 """Fields of a state that are empty between two steps; only then there is a snapshot."""
 APART: Final = frozenset({"keys", "values", "indexes", "next", "chain", "lineage"})
 """Fields that are not plain JSON."""
+ATOMS: Final = frozenset({str, int, float, bool, bytes, complex})
+MAX_VALUES: Final = 500
+"""How many of the values that a reducer holds are described."""
 ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -75,18 +79,58 @@ def fingerprint(
     types: Mapping[str, Any], reducers: Mapping[str, Callable[..., Any]], *marks: object
 ) -> str:
     """Return a text that differs if the keys of a state, their types or their reducers do."""
-    parts = [f"{key}: {types[key]!r} {_code(reducers.get(key))}" for key in sorted(types)]
+    parts = [f"{key}: {types[key]!r} {_Reducer(reducers.get(key)).text}" for key in sorted(types)]
     text = ADDRESS.sub("", "\n".join([*parts, *map(repr, marks)]))
     return hashlib.blake2b(text.encode(errors="replace"), digest_size=12).hexdigest()
 
 
-def _code(reducer: Callable[..., Any] | None) -> str:
-    if reducer is None:
-        return ""
-    name = f"{getattr(reducer, '__module__', '')}.{getattr(reducer, '__qualname__', repr(reducer))}"
-    code = getattr(reducer, "__code__", None)
-    return (
-        name
-        if code is None
-        else f"{name} {code.co_code.hex()} {code.co_consts!r} {code.co_names!r}"
-    )
+class _Reducer:
+    """Describes what a reducer does: its code, and the values that it holds."""
+
+    def __init__(self, reducer: Callable[..., Any] | None) -> None:
+        self._seen: dict[int, object] = {}  # the values too: an id is used again when one is gone
+        self.text = self._describe(reducer)
+
+    def _describe(self, value: object) -> str:
+        if value is None or type(value) in ATOMS:
+            return repr(value)
+        if id(value) in self._seen or len(self._seen) > MAX_VALUES:
+            return "..."  # a function may hold itself, or a whole program
+        self._seen[id(value)] = value
+        if isinstance(value, set | frozenset):
+            value = sorted(value, key=repr)  # their order differs between processes
+        elif isinstance(value, dict):
+            value = [*value, *value.values()]
+        if isinstance(value, list | tuple):
+            return self._describe_all(value)
+        parts = _parts(value)
+        name = getattr(value, "__qualname__", None)
+        if name is None and not parts:
+            return repr(value)
+        return f"{getattr(value, '__module__', '')}.{name} {self._describe_all(parts)}"
+
+    def _describe_all(self, values: Iterable[object]) -> str:
+        return f"[{', '.join(map(self._describe, values))}]"
+
+
+def _parts(value: Any) -> list[object]:  # noqa: ANN401  a reducer, or an object that it holds
+    """Return what the behaviour of a value depends on; nothing for one that its `repr` shows."""
+    if isinstance(value, CodeType):
+        return [value.co_code, value.co_consts, value.co_names]
+    if isinstance(value, MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, FunctionType):
+        cells = [_content(cell) for cell in value.__closure__ or ()]
+        return [value.__code__, value.__defaults__, value.__kwdefaults__, *cells]
+    if isinstance(value, type | ModuleType) or not hasattr(value, "__dict__"):
+        return []
+    return [type(value), vars(type(value)).get("__call__"), vars(value)]
+
+
+def _content(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not set yet
+        return None

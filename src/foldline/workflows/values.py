@@ -23,6 +23,8 @@ __all__ = ["Any", "adapter_of", "from_text", "pack", "to_text", "unpack", "unpac
 
 NUMBER_KEY = "__foldline_number__"
 """The key of a number that JSON does not have."""
+NO_NUMBER = "value"
+"""The key under it of what a caller has given with that key."""
 SPECIAL_NUMBERS = {repr(value): value for value in (math.nan, math.inf, -math.inf)}
 ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
@@ -41,7 +43,7 @@ def pack(value: object, where: str, declared: object = Any) -> object:
         if unpack(packed, where, declared) != value:
             raise SchemaError(
                 f"{where} holds a {name} that its declared type {declared!r:.80} would not restore: declare its "
-                "exact type"
+                "exact type, or allow the class of a message with foldline.load.register_loadable"
             )
     return packed
 
@@ -111,7 +113,10 @@ def to_text(body: object) -> str:
     """
     try:
         text = ENCODE(body)
+        has_tags = NUMBER_KEY in text  # a value of a caller that looks like a tag
     except ValueError:
+        has_tags = True
+    if has_tags:
         body = _tag_numbers(body)
         text = ENCODE(body)
     return json.dumps(body) if has_surrogates(text) else text
@@ -119,7 +124,12 @@ def to_text(body: object) -> str:
 
 def _tag_numbers(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _tag_numbers(item) for key, item in value.items()}
+        tagged = {key: _tag_numbers(item) for key, item in value.items()}
+        return (
+            {NUMBER_KEY: {NO_NUMBER: tagged[NUMBER_KEY]}}
+            if value.keys() == {NUMBER_KEY}
+            else tagged
+        )
     if isinstance(value, list | tuple):
         return [_tag_numbers(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -128,11 +138,12 @@ def _tag_numbers(value: object) -> object:
 
 
 def _read_number(value: dict[str, Any]) -> object:
-    return (
-        SPECIAL_NUMBERS.get(str(value[NUMBER_KEY]), value)
-        if value.keys() == {NUMBER_KEY}
-        else value
-    )
+    if value.keys() != {NUMBER_KEY}:
+        return value
+    tagged = value[NUMBER_KEY]
+    if isinstance(tagged, dict) and tagged.keys() == {NO_NUMBER}:
+        return {NUMBER_KEY: tagged[NO_NUMBER]}
+    return SPECIAL_NUMBERS.get(str(tagged), value)
 
 
 def from_text(text: str, where: str) -> dict[str, Any]:
