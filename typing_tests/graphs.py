@@ -19,8 +19,12 @@ class Person:
     name: str = ""
 
 
+def count(state: State) -> Answer:
+    return {"number": len(state["text"])}
+
+
 builder = StateGraph(State, Person, output_schema=Answer)
-builder.add_node("count", lambda state: {"number": len(state["text"])})
+builder.add_node("count", count)
 builder.add_edge(START, "count")
 app: CompiledStateGraph[State, Person, State, Answer] = builder.compile()
 

@@ -264,12 +264,12 @@ def test_the_owners_of_a_saver_are_forgotten_with_it():
     saver = OlderSaver()
     saver.claim("t", "run")
     key = id(saver)
-    assert key in local_writers_module._LOCAL
+    assert key in local_writers_module._LOCAL.known
 
     del saver
     gc.collect()
 
-    assert key not in local_writers_module._LOCAL
+    assert key not in local_writers_module._LOCAL.known
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -8,13 +8,13 @@ it (`workflows.fold`).
 from __future__ import annotations
 
 import os
-import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from foldline._io import mutex
 from foldline.checkpoint.base import Entry
+from foldline.checkpoint.per_saver import PerSaver
 
 __all__ = ["Head", "Heads", "heads_of"]
 
@@ -98,21 +98,10 @@ class Heads:
         return len(self._heads)
 
 
-_HEADS: Final[dict[int, Heads]] = {}
-"""By the identity of the saver: one that somebody wrote may be unhashable, or be copied and pickled as it is."""
-
-
-def heads_of(saver: object) -> Heads:
-    """Return the heads of a saver."""
-    key = id(saver)
-    heads = _HEADS.get(key)
-    if heads is None:
-        made = Heads()
-        heads = _HEADS.setdefault(key, made)
-        if heads is made:
-            weakref.finalize(saver, _HEADS.pop, key, None)
-    return heads
+_HEADS: Final = PerSaver(Heads)
+heads_of = _HEADS.of
+"""Returns the heads of a saver."""
 
 
 if hasattr(os, "register_at_fork"):  # another thread may have held a lock during the fork
-    os.register_at_fork(after_in_child=_HEADS.clear)
+    os.register_at_fork(after_in_child=_HEADS.known.clear)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import weakref
 from itertools import count
 from typing import Final, NamedTuple
 
 from foldline._io import mutex
+from foldline.checkpoint.per_saver import PerSaver
 from foldline.exceptions import ThreadBusyError, ThreadConflictError
 
 __all__ = ["LocalWriters", "local_writers"]
@@ -70,24 +70,13 @@ class LocalWriters:
             self._claims[thread_id] = _Claim(claim.epoch, None)
 
 
-_LOCAL: Final[dict[int, LocalWriters]] = {}
-"""By the identity of the saver: one that somebody wrote may be unhashable, or be copied and pickled as it is."""
-
-
-def local_writers(saver: object) -> LocalWriters:
-    """Return the owners of the threads of a saver."""
-    key = id(saver)
-    writers = _LOCAL.get(key)
-    if writers is None:
-        made = LocalWriters()
-        writers = _LOCAL.setdefault(key, made)
-        if writers is made:
-            weakref.finalize(saver, _LOCAL.pop, key, None)
-    return writers
+_LOCAL: Final = PerSaver(LocalWriters)
+local_writers = _LOCAL.of
+"""Returns the owners of the threads of a saver."""
 
 
 def _free_all() -> None:
-    for writers in _LOCAL.values():
+    for writers in _LOCAL.known.values():
         writers.free_all()
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 from pydantic import BaseModel, create_model
 
 from foldline._config import RunnableConfig
-from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
@@ -25,6 +24,7 @@ from foldline.graph.records import (
 )
 from foldline.graph.schema import ROOT
 from foldline.graph.store.base import BaseStore
+from foldline.graph.thread_states import ThreadStates
 from foldline.graph.threads import all_states, load_thread
 from foldline.graph.types import (
     START,
@@ -56,6 +56,7 @@ Values = dict[str, Any]
 
 
 class CompiledStateGraph(
+    ThreadStates,
     LoopRunnable[InputT | Command[Any] | None, OutputT],
     Generic[StateT, ContextT, InputT, OutputT],
 ):
@@ -115,71 +116,6 @@ class CompiledStateGraph(
         return GraphLoop(self, run, wants=wants, outer=current_parent.get())
 
     # -- threads
-
-    def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
-        """Return the state of a thread, or its state at `configurable.checkpoint_id`."""
-        return drive(self._state(Run.blocking(config), subgraphs=subgraphs))
-
-    async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
-        """Return the state of a thread, or its state at `configurable.checkpoint_id`."""
-        return await self._state(Run.asynchronous(config), subgraphs=subgraphs)
-
-    def get_state_history(
-        self,
-        config: RunnableConfig,
-        *,
-        filter: Mapping[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[StateSnapshot]:
-        """Return the states of a thread, the newest first."""
-        return iter(drive(self._history(Run.blocking(config), filter, before, limit)))
-
-    async def aget_state_history(
-        self,
-        config: RunnableConfig,
-        *,
-        filter: Mapping[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[StateSnapshot]:
-        """Return the states of a thread, the newest first."""
-        for snapshot in await self._history(Run.asynchronous(config), filter, before, limit):
-            yield snapshot
-
-    def update_state(
-        self,
-        config: RunnableConfig,
-        values: Any,  # noqa: ANN401  a dict, or the one value that the state is
-        as_node: str | None = None,
-        task_id: str | None = None,
-    ) -> RunnableConfig:
-        """Change a thread as if a node had; return the config of the new checkpoint."""
-        update = StateUpdate(values, as_node, task_id)
-        return drive(self._update(Run.blocking(config), [[update]]))
-
-    async def aupdate_state(
-        self,
-        config: RunnableConfig,
-        values: Any,  # noqa: ANN401  a dict, or the one value that the state is
-        as_node: str | None = None,
-        task_id: str | None = None,
-    ) -> RunnableConfig:
-        """Change a thread as if a node had; return the config of the new checkpoint."""
-        update = StateUpdate(values, as_node, task_id)
-        return await self._update(Run.asynchronous(config), [[update]])
-
-    def bulk_update_state(
-        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
-    ) -> RunnableConfig:
-        """Change a thread by several steps, all or none; return the config of the last checkpoint."""
-        return drive(self._update(Run.blocking(config), supersteps))
-
-    async def abulk_update_state(
-        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
-    ) -> RunnableConfig:
-        """Change a thread by several steps, all or none; return the config of the last checkpoint."""
-        return await self._update(Run.asynchronous(config), supersteps)
 
     def _log(self, run: Run) -> tuple[CompiledStateGraph, Log]:
         """Return the graph of a config (this one, or a nested one), and its log."""

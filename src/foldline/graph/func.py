@@ -5,11 +5,9 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
     Generator,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -28,6 +26,7 @@ from foldline.exceptions import UsageError
 from foldline.graph.cache import BaseCache
 from foldline.graph.func_state import EntrypointThread
 from foldline.graph.runtime import ARGUMENTS, Runtime
+from foldline.graph.thread_states import ThreadStates
 from foldline.graph.types import CachePolicy, RetryPolicy, StateSnapshot, StateUpdate
 from foldline.utils.short_repr import short_repr
 from foldline.workflows.flow import Workflow
@@ -189,7 +188,7 @@ def _name_of(function: object) -> str | None:
     return getattr(function, "__name__", None)
 
 
-class EntrypointFlow(Workflow[Any, Any]):
+class EntrypointFlow(ThreadStates, Workflow[Any, Any]):
     """A flow with one input, whose result the next run on its thread can read. It is a graph of one node."""
 
     replaces_unfinished_run = True
@@ -228,72 +227,22 @@ class EntrypointFlow(Workflow[Any, Any]):
 
     # -- threads, as those of a graph
 
-    def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
-        """Return the state of a thread, or its state at `configurable.checkpoint_id`."""
-        return drive(EntrypointThread(self, Run.blocking(config)).state())
+    async def _state(self, run: Run, *, subgraphs: bool) -> StateSnapshot:
+        return await EntrypointThread(self, run).state()
 
-    async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
-        """Return the state of a thread, or its state at `configurable.checkpoint_id`."""
-        return await EntrypointThread(self, Run.asynchronous(config)).state()
-
-    def get_state_history(
+    async def _history(
         self,
-        config: RunnableConfig,
-        *,
-        filter: Mapping[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[StateSnapshot]:
-        """Return the states of a thread, the newest first."""
-        thread = EntrypointThread(self, Run.blocking(config))
-        return iter(drive(thread.history(filter, before, limit)))
+        run: Run,
+        filter: Mapping[str, Any] | None,
+        before: RunnableConfig | None,
+        limit: int | None,
+    ) -> Sequence[StateSnapshot]:
+        return await EntrypointThread(self, run).history(filter, before, limit)
 
-    async def aget_state_history(
-        self,
-        config: RunnableConfig,
-        *,
-        filter: Mapping[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[StateSnapshot]:
-        """Return the states of a thread, the newest first."""
-        thread = EntrypointThread(self, Run.asynchronous(config))
-        for snapshot in await thread.history(filter, before, limit):
-            yield snapshot
-
-    def update_state(
-        self,
-        config: RunnableConfig,
-        values: object,
-        as_node: str | None = None,
-        task_id: str | None = None,
+    async def _update(
+        self, run: Run, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
-        """Change what the next run can read as `previous`; return the config of the new checkpoint."""
-        update = StateUpdate(values, as_node, task_id)
-        return drive(EntrypointThread(self, Run.blocking(config)).update([[update]]))
-
-    async def aupdate_state(
-        self,
-        config: RunnableConfig,
-        values: object,
-        as_node: str | None = None,
-        task_id: str | None = None,
-    ) -> RunnableConfig:
-        """Change what the next run can read as `previous`; return the config of the new checkpoint."""
-        update = StateUpdate(values, as_node, task_id)
-        return await EntrypointThread(self, Run.asynchronous(config)).update([[update]])
-
-    def bulk_update_state(
-        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
-    ) -> RunnableConfig:
-        """Change a thread by several checkpoints, all or none; return the config of the last one."""
-        return drive(EntrypointThread(self, Run.blocking(config)).update(supersteps))
-
-    async def abulk_update_state(
-        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
-    ) -> RunnableConfig:
-        """Change a thread by several checkpoints, all or none; return the config of the last one."""
-        return await EntrypointThread(self, Run.asynchronous(config)).update(supersteps)
+        return await EntrypointThread(self, run).update(supersteps)
 
     # -- the function
 
