@@ -37,8 +37,8 @@ from foldline.messages import AIMessage, HumanMessage
 from foldline.outputs import Generation
 from foldline.rate_limiters import SQLiteRateLimiter
 from foldline.runnables import RunnableLambda
-from foldline.serve.log.run_log import RunLog
 from foldline.serve.log.answers import SCHEMA as ANSWER_SCHEMA
+from foldline.serve.log.run_log import RunLog
 from foldline.serve.log.schema import SCHEMA as SERVE_SCHEMA
 from foldline.stores import SQLiteStore
 from foldline.studio.datasets import DatasetRoutes
