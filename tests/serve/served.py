@@ -223,6 +223,17 @@ def make_agent(saver: Any) -> Any:
 
 
 agent = make_agent(SqliteSaver(str(FOLDER / "threads.db"))) if FOLDER.exists() else None
+careful = (
+    create_agent(
+        Talker(script=agent_answer, usage=USAGE, model="agent-1", retry_on_error=False),
+        [slow_tool],
+        middleware=[HumanInTheLoopMiddleware({"slow_tool": True})],
+        checkpointer=SqliteSaver(str(FOLDER / "careful.db")),
+        name="agent",
+    )
+    if FOLDER.exists()
+    else None
+)
 
 
 async def speak(state: MessagesState) -> Any:

@@ -208,3 +208,31 @@ def test_two_workers_on_one_postgresql(postgres_server: Server, tmp_path: Path) 
     finally:
         first.stop(signal.SIGKILL)
         second.stop(signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_S8_a_server_that_is_killed_in_an_approved_tool_goes_on_without_another_question(
+    tmp_path: Path,
+) -> None:
+    process = ServeProcess(tmp_path, apps=["agent=tests.serve.served:careful"]).start()
+    try:
+        body = {"app": "agent", "input": "slow tool kill", "thread_id": "t1", "wait": True}
+        question = httpx.post(f"{process.url}/runs", json=body, timeout=20).json()
+        assert question["status"] == "waiting"
+        answers = {"answers": {"decisions": [{"type": "approve"}]}}
+        url = f"{process.url}/runs/{question['run_id']}/resume"
+        run = httpx.post(url, json=answers, timeout=20).json()
+        process.wait_for_mark("tool-kill")
+        process.stop(signal.SIGKILL)
+        process.start()
+
+        again = httpx.post(url, json=answers, timeout=20).json()
+        url = f"{process.url}/runs/{run['run_id']}/resume"
+        resumed = httpx.post(url, json={"wait": True}, timeout=20).json()
+    finally:
+        process.stop(signal.SIGKILL)
+
+    assert (again["run_id"], again["status"]) == (run["run_id"], "interrupted")
+    assert (resumed["status"], resumed["resumes"]) == ("success", run["run_id"])
+    assert process.count_marks("tool-done-kill") == 1
+    assert process.count_marks("tool-kill") == 2  # it was lost in the middle, and may run again

@@ -57,7 +57,7 @@ class LoggedRun:
 AnyRun: TypeAlias = LiveRun | LoggedRun
 
 
-def claims_of(asked: RunRecord, request: RunRequest) -> list[Claim]:
+def claims_of(asking_run: RunRecord, request: RunRequest) -> list[Claim]:
     """Return what a request claims of the run that it continues; raise `ServeError` if it fits no open question.
 
     The command of the request gets the ids of the questions, so that it cannot answer others.
@@ -65,7 +65,7 @@ def claims_of(asked: RunRecord, request: RunRequest) -> list[Claim]:
     command = request.command
     if command is None:
         return [Claim(CONTINUED, "null")]
-    questions = [Interrupt(item["payload"], item["interrupt_id"]) for item in asked.questions]
+    questions = [Interrupt(item["payload"], item["interrupt_id"]) for item in asking_run.questions]
     if not questions:  # it failed after an answer, or is of an older version: the app decides
         return [Claim(CONTINUED, _dump(command.resume))]
     try:

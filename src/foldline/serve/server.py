@@ -112,10 +112,12 @@ class WireCall:
             claims=claims,
         )
 
-    async def resume(self, app: ServedApp, request: RunRequest, asked: RunRecord) -> AnyRun:
+    async def resume(self, app: ServedApp, request: RunRequest, asking_run: RunRecord) -> AnyRun:
         """Start the run that continues another; return that of an earlier request with equal answers."""
-        claims = claims_of(asked, request)
-        run = await self.start(app, request, thread=asked.thread, resumes=asked, claims=claims)
+        claims = claims_of(asking_run, request)
+        run = await self.start(
+            app, request, thread=asking_run.thread, resumes=asking_run, claims=claims
+        )
         if run.refusal is None:
             return run
         return await earlier_run(self.server.host, self.caller, claims, run.refusal)

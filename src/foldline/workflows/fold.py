@@ -165,13 +165,13 @@ class Fold(ABC, Generic[StateT]):
         """Return a text that differs where the same entries would add up to another state."""
         return ""
 
+    @abstractmethod
     def freeze(self, state: StateT) -> dict[str, Any] | None:
         """Return a state as JSON; None in the middle of a step."""
-        return None
 
+    @abstractmethod
     def thaw(self, packed: dict[str, Any]) -> StateT:
         """Return the state of its JSON form."""
-        raise NotImplementedError
 
     async def _read_snapshot(self, log: Log, io: IO) -> Head | None:
         """Return the state of the snapshot with the entries since; None if there is none that the log continues."""

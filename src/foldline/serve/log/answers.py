@@ -82,22 +82,21 @@ class Refusal:
 
 def claim_answers(connection: Connection, run: RunRecord, claims: list[Claim]) -> Refusal | None:
     """Claim the questions of the run that `run` resumes; return why not, and then nothing is written."""
-    asked, root = str(run.resumes), run.root
-    taken: list[StoredAnswer] = []
-    for claim in sorted(
-        claims, key=lambda claim: claim.question
-    ):  # in one order: no two wait for each other
-        key = (root, claim.question, asked)
+    resumed, root = str(run.resumes), run.root
+    stored: list[StoredAnswer] = []
+    # In one order everywhere: no two transactions wait for each other.
+    for claim in sorted(claims, key=lambda claim: claim.question):
+        key = (root, claim.question, resumed)
         values = (*key, claim.answer, run.id, run.worker, run.created)
         if not connection.run(ADD_ANSWER, values):
-            taken += [StoredAnswer(*row) for row in connection.rows(ANSWER, key)]
-    last = last_of_chain(connection, asked)
-    if last == run.id and all(answer.run == run.id for answer in taken):
+            stored += [StoredAnswer(*row) for row in connection.rows(ANSWER, key)]
+    last = last_of_chain(connection, resumed)
+    if last == run.id and all(answer.run == run.id for answer in stored):
         return None  # a repeat of a transaction of which only the reply was lost
-    if taken or last != asked:
+    if stored or last != resumed:
         release_answers(connection, run.id)
-        return Refusal(taken, last)
-    connection.run(ADD_LINK, (run.id, asked, root))
+        return Refusal(stored, last)
+    connection.run(ADD_LINK, (run.id, resumed, root))
     return None
 
 

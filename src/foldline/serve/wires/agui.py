@@ -22,8 +22,8 @@ from foldline.serve.server import Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import (
     action_requests,
-    find_asked,
     match_calls,
+    require_asking_run,
 )
 from foldline.serve.wires.conversation import client_id, set_conversation
 from foldline.serve.wires.media import block_of_data, block_of_url
@@ -77,9 +77,9 @@ async def run_agent(call: WireCall) -> Response:
         request.options["tools"] = tools
     if body.get("resume"):
         entries = body.objects("resume", most=256)
-        asked = await _asked(call, entries, app, thread)
-        request.command = Command(resume=_answers(entries, asked))
-        run: AnyRun = await call.resume(app, request, asked)
+        asking_run = await _asking_run(call, entries, app, thread)
+        request.command = Command(resume=_answers(entries, asking_run))
+        run: AnyRun = await call.resume(app, request, asking_run)
     else:
         most = call.server.settings.max_messages
         messages = [
@@ -276,16 +276,18 @@ class AguiView:
 # -- requests
 
 
-async def _asked(call: WireCall, entries: list[Body], app: ServedApp, thread: str) -> RunRecord:
+async def _asking_run(
+    call: WireCall, entries: list[Body], app: ServedApp, thread: str
+) -> RunRecord:
     if not app.has_threads:
         raise ServeError("conflict", f"{app.name} keeps no threads: nothing waits for an answer")
-    return await find_asked(
+    return await require_asking_run(
         call, thread, {entry.text("interruptId", longest=256) for entry in entries}
     )
 
 
-def _answers(entries: list[Body], asked: RunRecord) -> JsonObject:
-    questions = {item["interrupt_id"]: item for item in asked.questions}
+def _answers(entries: list[Body], asking_run: RunRecord) -> JsonObject:
+    questions = {item["interrupt_id"]: item for item in asking_run.questions}
     answers: JsonObject = {}
     for entry in entries:
         id = entry.text("interruptId", longest=256)

@@ -15,11 +15,11 @@ from foldline.serve.server import WireCall
 
 __all__ = [
     "action_requests",
-    "asked_run",
     "find_active",
-    "find_asked",
+    "find_asking_run",
     "latest_run",
     "match_calls",
+    "require_asking_run",
     "run_to_resume",
     "start_in_thread",
 ]
@@ -69,7 +69,7 @@ async def find_active(call: WireCall, thread: str) -> RunRecord | None:
     return info if info is not None and not info.is_over else None
 
 
-async def asked_run(
+async def find_asking_run(
     call: WireCall, thread: str, questions: Set[str] | None = None
 ) -> RunRecord | None:
     """Return the run of a thread that an answer continues: which asked the questions, or waits.
@@ -126,27 +126,29 @@ async def run_to_resume(
         return None
     if "checkpoint_id" in request.config.get("configurable", {}):
         return None  # another branch, on which the question is open again
-    asked = await asked_run(call, thread)
-    if asked is not None and asked.questions and isinstance(command.resume, Mapping):
+    asking_run = await find_asking_run(call, thread)
+    if asking_run is not None and asking_run.questions and isinstance(command.resume, Mapping):
         ids = set(command.resume)
-        if ids.isdisjoint(asked.question_ids):  # sent again, when the thread asks something else
-            return await asked_run(call, thread, ids) or asked
-    return asked
+        if ids.isdisjoint(
+            asking_run.question_ids
+        ):  # sent again, when the thread asks something else
+            return await find_asking_run(call, thread, ids) or asking_run
+    return asking_run
 
 
 async def start_in_thread(
     call: WireCall, app: ServedApp, request: RunRequest, thread: str
 ) -> AnyRun:
-    """Start a run of a thread; an answer continues the run that asked."""
-    asked = await run_to_resume(call, app, request, thread)
-    if asked is None:
+    """Start a run of a thread; an answer continues the run that asking_run."""
+    asking_run = await run_to_resume(call, app, request, thread)
+    if asking_run is None:
         return await call.start(app, request, thread=thread)
-    return await call.resume(app, request, asked)
+    return await call.resume(app, request, asking_run)
 
 
-async def find_asked(call: WireCall, thread: str, questions: Set[str]) -> RunRecord:
+async def require_asking_run(call: WireCall, thread: str, questions: Set[str]) -> RunRecord:
     """Return the run of a thread that asked questions; raise `ServeError` where there is none."""
-    info = await asked_run(call, thread, questions)
+    info = await find_asking_run(call, thread, questions)
     if info is None:
         raise ServeError(
             "conflict",

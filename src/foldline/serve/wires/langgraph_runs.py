@@ -84,8 +84,8 @@ async def _start(call: WireCall, body: Body) -> tuple[AnyRun, ServedApp]:
             raise body.refuse(
                 "multitask_strategy", "must be reject, enqueue, interrupt or rollback"
             )
-        asked = await run_to_resume(call, app, request, thread)
-        if asked is None or not asked.is_over:
+        asking_run = await run_to_resume(call, app, request, thread)
+        if asking_run is None or not asking_run.is_over:
             await _make_room(call, thread, strategy)
         return await start_in_thread(call, app, request, thread), app
     return await call.start(app, request), app

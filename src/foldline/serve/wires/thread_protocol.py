@@ -23,7 +23,7 @@ from foldline.serve.log.records import RunRecord
 from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import (
-    asked_run,
+    find_asking_run,
     latest_run,
     run_to_resume,
     start_in_thread,
@@ -92,8 +92,12 @@ async def _run_start(call: WireCall, params: Body) -> JsonObject:
     id = call.path("thread_id")
     await ensure_thread(call, id, app)
     active = await latest_run(call, id)
-    asked = await run_to_resume(call, app, request, id)
-    if active is not None and not active.is_over and (asked is None or asked.id == active.id):
+    asking_run = await run_to_resume(call, app, request, id)
+    if (
+        active is not None
+        and not active.is_over
+        and (asking_run is None or asking_run.id == active.id)
+    ):
         raise ServeError("conflict", "the thread has a run under way")
     through = await _length(call, id)
     run = await start_in_thread(call, app, request, id)
@@ -105,14 +109,14 @@ async def _input_respond(call: WireCall, params: Body) -> JsonObject:
     thread = await find_thread(call, id)
     app = call.app(thread.app)
     name = params.text("interrupt_id", longest=256)
-    asked = await asked_run(call, id, {name})
-    if asked is None:
+    asking_run = await find_asking_run(call, id, {name})
+    if asking_run is None:
         raise ServeError(
             "not_found", f"there is no open question {name!r}", code="no_such_interrupt"
         )
     through = await _length(call, id)
     request = RunRequest(command=Command(resume={name: params.get("response")}), keeps_values=True)
-    run = await call.resume(app, request, asked)
+    run = await call.resume(app, request, asking_run)
     return {"run_id": run.info.id, "through": through}
 
 

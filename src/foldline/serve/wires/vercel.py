@@ -18,7 +18,12 @@ from foldline.serve.live import Events
 from foldline.serve.reader import ChatReader, Op
 from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
-from foldline.serve.wires.approvals import action_requests, find_active, find_asked, match_calls
+from foldline.serve.wires.approvals import (
+    action_requests,
+    find_active,
+    match_calls,
+    require_asking_run,
+)
 from foldline.serve.wires.conversation import client_id, set_conversation
 from foldline.serve.wires.media import block_of_url, data_url
 from foldline.workflows.interrupts import Command
@@ -83,9 +88,9 @@ async def chat(call: WireCall) -> Response:
             )
         others = body.mapping("resume")
         ids = {*others, *(key.rpartition(":")[0] for key in approvals)}
-        asked = await find_asked(call, thread, ids)
-        request.command = Command(resume=_answers(asked.questions, approvals, others))
-        run: AnyRun = await call.resume(app, request, asked)
+        asking_run = await require_asking_run(call, thread, ids)
+        request.command = Command(resume=_answers(asking_run.questions, approvals, others))
+        run: AnyRun = await call.resume(app, request, asking_run)
     else:
         messages = [message for item in items for message in _decode_message(item)]
         await set_conversation(call, app, request, thread, messages)
