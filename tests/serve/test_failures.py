@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,7 +13,14 @@ from foldline.checkpoint import InMemorySaver
 from foldline.checkpoint.base import ThreadConflictError
 from foldline.exceptions import ModelAuthenticationError, ModelInvalidRequestError
 from foldline.serve import create_app
+from foldline.serve.apps import RunRequest, as_apps
 from foldline.serve.errors import failure_of
+from foldline.serve.host import RunHost
+from foldline.serve.keys import Caller
+from foldline.serve.live import LiveRun
+from foldline.serve.log.run_log import RunLog
+from foldline.serve.metrics import Metrics
+from foldline.serve.settings import ServeSettings
 from foldline.testing import ScriptedChatModel
 from tests.serve.in_process import post_in_process
 from tests.serve.served import make_agent
@@ -90,3 +98,26 @@ def test_old_runs_are_deleted_while_the_server_runs(monkeypatch: pytest.MonkeyPa
     statuses = asyncio.run(main())
 
     assert statuses[-1] == 404
+
+
+def test_a_run_that_has_not_begun_when_the_server_closes_ends(tmp_path: Path) -> None:
+    path = str(tmp_path / "runs.db")
+    apps = as_apps({"chat": ScriptedChatModel(script=["never"])})
+
+    async def main() -> LiveRun:
+        host = RunHost(RunLog(path), ServeSettings(drain_seconds=0.0), Metrics(), [])
+        await host.open()
+        request = RunRequest("hi")
+        starting = asyncio.ensure_future(host.start(Caller(""), apps["chat"], request, wire="runs"))
+        while not host.live:
+            await asyncio.sleep(0)
+        await host.close()
+        return await asyncio.wait_for(starting, 10)
+
+    run = asyncio.run(main())
+
+    log = RunLog(path)
+    info = log.run(run.info.id)
+    log.close()
+    assert info is not None
+    assert info.status == "interrupted"

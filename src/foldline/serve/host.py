@@ -80,6 +80,8 @@ class RunHost:
         self._readers = Workers(4, "foldline-serve-read")
         self._heartbeat: BackgroundTask | None = None
         self._stopped: set[str] = set()
+        self._is_drained = False
+        """Whether the time for runs to end is over: the server closes."""
 
     # -- the process
 
@@ -99,10 +101,11 @@ class RunHost:
         deadline = time.monotonic() + self.settings.drain_seconds
         while self.live and time.monotonic() < deadline:
             await ASYNC.sleep(0.02)
-        tasks = [run.task for run in self.live.values() if run.task is not None]
-        for task in tasks:
-            task.cancel()
-        await join_all(tasks)
+        self._is_drained = True
+        runs = list(self.live.values())
+        for run in runs:
+            self._interrupt(run)
+        await join_all(run.task for run in runs if run.task is not None)
         if self._heartbeat is not None:
             self._heartbeat.cancel()
             await self._heartbeat.join()
@@ -247,7 +250,7 @@ class RunHost:
         self.metrics.count_start(run.info.wire)
         try:
             run.emit("run", {"event": "started", "run_id": run.info.id, "app": app.name})
-            if run.info.id in self._stopped:
+            if run.info.id in self._stopped or self._is_drained:
                 raise Cancelled
             if needs_scope:
                 with usage_scope(limits) as scope:
@@ -366,8 +369,14 @@ class RunHost:
 
     def _cancel(self, run: LiveRun) -> None:
         self._stopped.add(run.info.id)
-        # A run that has not begun ends when it has: cancelled at its claim, it would be in the log without an end.
-        if run.task is not None and run.events and not run.is_ending:
+        if not run.is_ending:
+            self._interrupt(run)
+
+    @staticmethod
+    def _interrupt(run: LiveRun) -> None:
+        # A run that has not begun ends when it has: cancelled before that, its client would wait for ever, what it has
+        # reserved would stay, and after its claim it would be in the log without an end.
+        if run.task is not None and run.events:
             run.task.cancel()
 
     async def stop(self, info: RunRecord) -> None:
