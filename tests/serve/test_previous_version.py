@@ -40,8 +40,16 @@ class Pair:
         return response
 
     def start(self, worker: ServeProcess, text: str) -> str:
+        """Start a run that both workers know: the old version named a run before its record was committed."""
         body = {"app": "chat", "input": text, "thread_id": "shared"}
-        return str(self.request("POST", worker, "/runs", json=body).json()["run_id"])
+        run = str(self.request("POST", worker, "/runs", json=body).json()["run_id"])
+        if worker is self.old:
+            wait_until(lambda: self.knows(self.new, run), "the record of the run")
+        return run
+
+    def knows(self, worker: ServeProcess, run: str) -> bool:
+        headers = {"authorization": f"Bearer {self.key}"}
+        return httpx.get(f"{worker.url}/runs/{run}", headers=headers, timeout=30).is_success
 
     def run(self, worker: ServeProcess, run: str) -> Any:
         return self.request("GET", worker, f"/runs/{run}").json()
