@@ -48,6 +48,7 @@
     + InvalidUpdateError          a node returned a key, a type or a pair of updates that the state cannot accept
     + InvalidRouteError           a route leads to an unknown node
     + GraphRecursionError         more steps than recursion_limit
+    + RunCancelledError           somebody has cancelled the run of a thread; .thread_id .sender
 ```
 
 `str(error)` of a model error begins with the model: `acme:anvil-1: slow down`. This file imports nothing of foldline.
@@ -95,6 +96,7 @@ __all__ = [
     "OutputRejectedError",
     "RateLimitError",
     "RecursionLimitError",
+    "RunCancelledError",
     "SchemaError",
     "SecurityError",
     "StepTimeoutError",
@@ -500,6 +502,16 @@ class InvalidRouteError(FlowError):
 
 class GraphRecursionError(FlowError, RecursionError):
     """A graph took more steps than `recursion_limit`."""
+
+
+class RunCancelledError(FlowError):
+    """Somebody has cancelled the run of a thread between two steps; what it did is stored."""
+
+    def __init__(self, message: str, thread_id: str = "", sender: str | None = None) -> None:
+        super().__init__(message)
+        self.thread_id = thread_id
+        self.sender = sender
+        """Who has cancelled it, where that was given."""
 
 
 STATUS_CLASSES: dict[int, type[ModelStatusError]] = {

@@ -31,6 +31,7 @@ __all__ = [
     "WorkerTimes",
     "Workers",
     "answer_wait",
+    "inbox_wait",
     "this_worker",
     "uptime",
 ]
@@ -99,6 +100,11 @@ class WorkerTimes:
 def answer_wait() -> float:
     """Return the seconds for which an answer waits for a living owner of its thread that has written nothing yet."""
     return _seconds("FOLDLINE_ANSWER_WAIT", 30.0)
+
+
+def inbox_wait() -> float:
+    """Return the seconds between two looks of a run for messages to its thread, where steps take less."""
+    return _seconds("FOLDLINE_INBOX_WAIT", 0.25)
 
 
 def _seconds(name: str, default: float) -> float:

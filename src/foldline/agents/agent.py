@@ -20,7 +20,7 @@ from foldline._run import Run
 from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.loop import Loop
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
-from foldline.agents.start import load_thread
+from foldline.agents.start import check_message, load_thread
 from foldline.agents.state import BaseAgentState
 from foldline.agents.trace_form import describe_agent
 from foldline.exceptions import UsageError
@@ -270,6 +270,12 @@ class Agent(LoopRunnable[Any, StateT]):
     ) -> RunnableConfig:
         """Change a thread as if a step had; return the config of the new checkpoint."""
         return await self._update(Run.asynchronous(config), values, as_node)
+
+    def _thread_log(self, run: Run) -> Log:
+        return self._log(run)
+
+    def _check_message(self, value: object) -> None:
+        check_message(self.setup, value)
 
     def _log(self, run: Run) -> Log:
         if self.setup.checkpointer is None:

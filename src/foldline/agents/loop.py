@@ -17,6 +17,7 @@ from foldline.agents.tool_runner import ToolRunner
 from foldline.agents.tool_step import ToolStep
 from foldline.exceptions import UsageError
 from foldline.workflows.events import FlowEvent
+from foldline.workflows.inbox import Message
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt, request_data
 from foldline.workflows.nesting import Parent
 from foldline.workflows.run_loop import RunLoop
@@ -89,6 +90,23 @@ class Loop(RunLoop[AgentContext]):
         """Load the thread and apply the caller's input."""
         await AgentStart(self.context).open(value)
         self._publish_start()
+
+    async def reload(self) -> None:
+        """Load the thread again, which another run may have continued."""
+        await AgentStart(self.context).load(None, None)
+
+    def can_take_messages(self) -> bool:
+        """Whether a message may follow the last one now."""
+        return AgentStart(self.context).can_take_messages()
+
+    async def take_message(self, message: Message) -> None:
+        """Add a message to the state, and record that it was taken."""
+        await AgentStart(self.context).take_message(message)
+        self._publish_values()
+
+    async def skip_message(self, message: Message) -> None:
+        """Record that a message was taken, and change nothing."""
+        await AgentStart(self.context).skip_message(message)
 
     def has_next_step(self) -> bool:
         """Whether there is another step."""
@@ -211,9 +229,13 @@ class Loop(RunLoop[AgentContext]):
         context = self.context
         if context.wants:
             context.output.publish("lifecycle", None, self._lifecycle("started"))
-            context.output.publish(
-                "values", None, context.setup.schema.public_values(context.thread.values)
-            )
+            self._publish_values()
+
+    def _publish_values(self) -> None:
+        context = self.context
+        if context.wants:
+            values = context.setup.schema.public_values(context.thread.values)
+            context.output.publish("values", None, values)
 
     def end(self) -> None:
         """Publish that the run has ended or was interrupted."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from foldline._io import IO
 from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.context import AgentContext
-from foldline.agents.setup import END, Setup
+from foldline.agents.setup import END, MODEL, Setup
 from foldline.agents.state import GrowingMessages, as_growing, as_plain, indexes_of
 from foldline.agents.tool_calls import error_message, unanswered, with_results
 from foldline.checkpoint.base import Entry
@@ -22,12 +22,13 @@ from foldline.utils.json_schema import validate
 from foldline.utils.strings import suggestion
 from foldline.workflows.decisions import Decision
 from foldline.workflows.fold import Fold
+from foldline.workflows.inbox import Message
 from foldline.workflows.interrupts import Command
 from foldline.workflows.log import Log
 from foldline.workflows.snapshots import fields_of, set_fields
 from foldline.workflows.thread_start import ThreadStart
 
-__all__ = ["AgentStart", "load_thread"]
+__all__ = ["AgentStart", "check_message", "load_thread"]
 
 Values = dict[str, Any]
 CONVERSATION_CONTINUED = "not run: the conversation went on without it"
@@ -55,7 +56,30 @@ class AgentStart(ThreadStart[AgentContext]):
         for record in records:
             self.context.thread.take(record, self.context.setup.schema)
 
-    async def take_input(self, value: object) -> None:
+    def can_take_messages(self) -> bool:
+        """Whether a message may follow the last one now: before a model call, or after the run's end."""
+        thread, setup = self.context.thread, self.context.setup
+        if thread.interrupts or thread.answers or thread.finished:
+            return False
+        if thread.next is None:
+            return True
+        is_before_model = thread.next in (setup.entry, setup.head, MODEL)
+        return is_before_model and not unanswered(thread.values.get("messages", ()))
+
+    async def take_message(self, message: Message) -> None:
+        """Add a message to the state; the agent goes on with it, also after its end."""
+        thread, schema = self.context.thread, self.context.setup.schema
+        if thread.next is None:
+            await self.take_input(message.value, inbox=message.id)
+            return
+        update = schema.prepare(schema.input_update(_as_values(message.value)), "the message")
+        await self._begin(Record("update", step=thread.step, values=update, inbox=message.id))
+
+    async def skip_message(self, message: Message) -> None:
+        """Record that a message was taken, and change nothing."""
+        await self._begin(Record("claim", step=self.context.thread.step, inbox=message.id))
+
+    async def take_input(self, value: object, *, inbox: str | None = None) -> None:
         """Apply the input of a caller; calls without a result get one that says so."""
         context, thread, schema = self.context, self.context.thread, self.context.setup.schema
         update = schema.input_update(_as_values(value))
@@ -76,7 +100,9 @@ class AgentStart(ThreadStart[AgentContext]):
             thread.next = context.setup.entry
         else:
             await self._begin(
-                Record("input", step=thread.step, next=context.setup.entry, values=update)
+                Record(
+                    "input", step=thread.step, next=context.setup.entry, values=update, inbox=inbox
+                )
             )
         if not thread.values.get("messages"):
             raise UsageError('an agent needs at least one message: invoke({"messages": [...]})')
@@ -205,6 +231,12 @@ async def load_thread(setup: Setup, log: Log, io: IO, at: str | None = None) -> 
             "use an agent with the same middleware"
         )
     return thread
+
+
+def check_message(setup: Setup, value: object) -> None:
+    """Raise if a message to a thread cannot be merged into the state of an agent."""
+    update = setup.schema.input_update(_as_values(value))
+    setup.codec.encode(setup.schema.prepare(update, "the message"))
 
 
 def _as_values(value: object) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ from foldline.graph.records import (
     Task,
 )
 from foldline.graph.schema import ROOT
+from foldline.graph.start import check_message
 from foldline.graph.store.base import BaseStore
 from foldline.graph.thread_states import ThreadStates
 from foldline.graph.threads import all_states, load_thread
@@ -134,6 +135,17 @@ class CompiledStateGraph(
                 raise UsageError(f"checkpoint_ns={namespace!r}: there is no graph at {part!r}")
             graph = inner.subgraphs[0]
         return graph, Log(saver, thread_of(run.configurable, self.get_name()), namespace)
+
+    def _thread_log(self, run: Run) -> Log:
+        graph, log = self._log(run)
+        if graph is not self:
+            raise UsageError(
+                f"checkpoint_ns={log.namespace!r:.80}: a message is sent to a thread, and not to a graph inside it"
+            )
+        return log
+
+    def _check_message(self, value: object) -> None:
+        check_message(self, value)
 
     async def _state(self, run: Run, *, subgraphs: bool) -> StateSnapshot:
         graph, log = self._log(run)

@@ -33,6 +33,7 @@ from foldline.graph.types import START
 from foldline.runnables.base import Runnable
 from foldline.utils.strings import suggestion
 from foldline.workflows.events import FlowEvent
+from foldline.workflows.inbox import Message
 from foldline.workflows.interrupts import (
     FlowInterrupt,
     Interrupt,
@@ -157,6 +158,22 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
     async def open(self, value: object) -> None:
         """Load the thread and apply the caller's input."""
         await GraphStart(self).open(value)
+
+    async def reload(self) -> None:
+        """Load the thread again, which another run may have continued."""
+        await GraphStart(self).load(None, None)
+
+    def can_take_messages(self) -> bool:
+        """Whether a message may change the state now."""
+        return not self.is_stopped and GraphStart(self).can_take_messages()
+
+    async def take_message(self, message: Message) -> None:
+        """Merge a message into the state, and record that it was taken."""
+        await GraphStart(self).take_message(message)
+
+    async def skip_message(self, message: Message) -> None:
+        """Record that a message was taken, and change nothing."""
+        await GraphStart(self).skip_message(message)
 
     def has_next_step(self) -> bool:
         """Whether there is another step."""

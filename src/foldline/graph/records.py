@@ -169,6 +169,7 @@ class GraphThread(ThreadState):
         kind = body["kind"]
         if kind in STARTS:
             self.run_metadata = body.get("metadata", {})
+            self.inbox = body.get("inbox", self.inbox)
         if kind == "task":
             self.finished[body["id"]] = self.outcome_of(body, f"record {id}")
         elif kind == "fail":

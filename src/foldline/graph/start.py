@@ -11,15 +11,17 @@ from foldline.graph.records import GraphThread, Target, TaskOutcome, encode_targ
 from foldline.graph.runtime import Runtime
 from foldline.graph.threads import load_thread
 from foldline.graph.types import START
+from foldline.workflows.inbox import Message
 from foldline.workflows.interrupts import Command
 from foldline.workflows.run_context import RunContext
 from foldline.workflows.thread_start import ThreadStart
 from foldline.workflows.values import pack
 
 if TYPE_CHECKING:
+    from foldline.graph.compiled import CompiledStateGraph
     from foldline.graph.loop import GraphLoop
 
-__all__ = ["GraphStart"]
+__all__ = ["GraphStart", "check_message"]
 
 COMMAND = "the Command"
 Values = dict[str, Any]
@@ -68,17 +70,55 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
             self.context.thread.take(entry.id, body)
         self.loop.publish_values()
 
+    def stay(self) -> None:
+        """Stay at a breakpoint."""
+        self.loop.is_stopped = True
+
+    # -- a message
+
+    def can_take_messages(self) -> bool:
+        """Whether a message may change the state now: between two steps, or after the run's end."""
+        thread = self.context.thread
+        if thread.interrupts or thread.answers or thread.finished or thread.failures:
+            return False
+        return not thread.is_paused and thread.next != [START]
+
+    async def take_message(self, message: Message) -> None:
+        """Merge a message into the state; an input also begins at START, beside the next tasks."""
+        thread, keys = self.context.thread, self.plan.keys
+        is_input = message.what == "input" or thread.head is None
+        if is_input and not thread.is_unfinished:
+            await self.take_input(message.value, inbox=message.id)
+            return
+        update = keys.check(_input_values(self.loop.graph, message.value), "the message")
+        body = {**self._change(Command(update=update)), "inbox": message.id}
+        if is_input:
+            values = keys.join(keys.own_values(thread.values), [("the message", update)])
+            targets, _, deferred = await self._first_targets(values, [])
+            body["next"] += [encode_target(target, keys) for target in targets]
+            body["deferred"] = [*body["deferred"], *deferred]
+        await self._begin(body)
+
+    async def skip_message(self, message: Message) -> None:
+        """Record that a message was taken, and change nothing."""
+        await self._begin({**record("claim"), "inbox": message.id})
+
     # -- an input
 
-    async def take_input(self, value: object, goto: list[Target] | None = None) -> None:
+    async def take_input(
+        self, value: object, goto: list[Target] | None = None, *, inbox: str | None = None
+    ) -> None:
         """Begin a round at START, and at the targets of a command."""
         keys, thread = self.plan.keys, self.context.thread
-        update = keys.check(self._input_values(value), "the input")
+        update = keys.check(_input_values(self.loop.graph, value), "the input")
         bodies = []
         if self.context.log is not None:
             bodies = [record("input", values=keys.encode(update, "the input"))]
             bodies[0]["step"] = thread.step + 1
+            if inbox is not None:
+                bodies[0]["inbox"] = inbox
         await self.plan_round(update, goto, bodies)
+        thread.inbox = inbox or thread.inbox
 
     async def plan_round(
         self,
@@ -89,16 +129,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         """Merge the input of a round, and choose its first tasks; the record of the input is written with them."""
         keys, thread = self.plan.keys, self.context.thread
         values = keys.join(thread.values, [("the input", update)], thread.indexes)
-        start_targets = list(goto or ())
-        branches = self.plan.branches.get(START)
-        if branches:
-            runtime = Runtime(self.loop.context_value, self.loop.store)
-            start_targets += await self.loop.ask_branches(
-                branches, START, values, self.loop.run, runtime
-            )
-        targets, waiting, deferred = self.plan.next_targets(
-            [TaskOutcome(START, {}, start_targets)], {}, []
-        )
+        targets, waiting, deferred = await self._first_targets(values, list(goto or ()))
         id, step = None, thread.step + 1 + (thread.input is None)
         if self.context.log is not None:
             body = record("plan", waiting=waiting, deferred=deferred)
@@ -119,19 +150,15 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
             self.loop.publish_values()
         self.loop.publish_checkpoint()
 
-    def _input_values(self, value: object) -> Mapping[str, Any]:
-        if self.plan.keys.is_root:
-            return self.plan.keys.as_update(value)
-        if isinstance(value, Mapping):
-            return value
-        shape = self.plan.input
-        is_class = isinstance(shape.schema, type) and not shape.is_dict
-        if is_class and isinstance(value, shape.schema):
-            return {key: getattr(value, key) for key in shape.names if hasattr(value, key)}
-        raise UsageError(
-            f"{self.loop.graph.name} takes a dict with some of {', '.join(shape.names)}, not {type(value).__name__}: "
-            f"{value!r:.80}"
-        )
+    async def _first_targets(
+        self, values: Values, targets: list[Target]
+    ) -> tuple[list[Target], dict[str, list[str]], list[str]]:
+        """Return the tasks after START, and the targets given, with what waits and is deferred."""
+        branches = self.plan.branches.get(START)
+        if branches:
+            runtime = Runtime(self.loop.context_value, self.loop.store)
+            targets += await self.loop.ask_branches(branches, START, values, self.loop.run, runtime)
+        return self.plan.next_targets([TaskOutcome(START, {}, targets)], {}, [])
 
     # -- a command
 
@@ -172,3 +199,24 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         goto = command.goto
         targets = [] if goto is None else list(goto) if isinstance(goto, list | tuple) else [goto]
         return [check_target(target, COMMAND, self.plan.nodes) for target in targets]
+
+
+def check_message(graph: CompiledStateGraph, value: object) -> None:
+    """Raise if a message to a thread cannot be merged into the state of a graph."""
+    keys = graph.plan.keys
+    keys.encode(keys.check(_input_values(graph, value), "the message"), "the message")
+
+
+def _input_values(graph: CompiledStateGraph, value: object) -> Mapping[str, Any]:
+    plan = graph.plan
+    if plan.keys.is_root:
+        return plan.keys.as_update(value)
+    if isinstance(value, Mapping):
+        return value
+    shape = plan.input
+    is_class = isinstance(shape.schema, type) and not shape.is_dict
+    if is_class and isinstance(value, shape.schema):
+        return {key: getattr(value, key) for key in shape.names if hasattr(value, key)}
+    raise UsageError(
+        f"{graph.name} takes a dict with some of {', '.join(shape.names)}, not {type(value).__name__}: {value!r:.80}"
+    )

@@ -5,18 +5,20 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from foldline._config import RunnableConfig
+from foldline._io.drive import drive
 from foldline._run import Run
 from foldline._traceback import closing
-from foldline.exceptions import UsageError
+from foldline.exceptions import ThreadBusyError, UsageError
 from foldline.runnables import _trace
 from foldline.runnables.base import Runnable
 from foldline.utils.options import check_names
 from foldline.workflows.events import FlowEvent
+from foldline.workflows.inbox import Message, MessageKind, leave
 from foldline.workflows.interrupts import FlowInterrupt
-from foldline.workflows.log import check_durability
+from foldline.workflows.log import Log, check_durability
 from foldline.workflows.run_loop import RunLoop
 from foldline.workflows.views import View
 
@@ -58,6 +60,86 @@ class LoopRunnable(Runnable[Input, Output, Any]):
     ) -> AsyncGenerator[Any, None]:
         """Run once; yield views of the run (`stream_mode=`)."""
         return super().astream(input, config, **kwargs)
+
+    # -- messages to a thread
+
+    @abstractmethod
+    def _thread_log(self, run: Run) -> Log:
+        """Return the log of the thread of a config; raise `UsageError` without a checkpointer."""
+
+    @abstractmethod
+    def _check_message(self, value: object) -> None:
+        """Raise if a value cannot be merged into the state."""
+
+    def send(
+        self,
+        input: Input,
+        config: RunnableConfig,
+        *,
+        what: Literal["input", "notification"] = "input",
+        sender: str | None = None,
+        **kwargs: object,
+    ) -> Output | None:
+        """Send an input to a thread that another run may own, in this process or another.
+
+        The run that owns it takes the input before its next step, and None is returned. A thread that no run owns is
+        continued here, and the last state is returned. A notification changes the state of a graph and begins nothing.
+        """
+        message = drive(self._send(Run.blocking(config), what, input, sender))
+        if message is None:
+            return None
+        try:
+            return self.invoke(cast("Input", message), config, **kwargs)
+        except ThreadBusyError as error:
+            _check_thread(error, config)
+            return None
+
+    async def asend(
+        self,
+        input: Input,
+        config: RunnableConfig,
+        *,
+        what: Literal["input", "notification"] = "input",
+        sender: str | None = None,
+        **kwargs: object,
+    ) -> Output | None:
+        """Send an input to a thread that another run may own, in this process or another."""
+        message = await self._send(Run.asynchronous(config), what, input, sender)
+        if message is None:
+            return None
+        try:
+            return await self.ainvoke(cast("Input", message), config, **kwargs)
+        except ThreadBusyError as error:
+            _check_thread(error, config)
+            return None
+
+    def cancel(self, config: RunnableConfig, *, sender: str | None = None) -> None:
+        """Ask the run that owns a thread to stop before its next step; it raises `RunCancelledError`."""
+        drive(self._leave(Run.blocking(config), "cancel", None, sender))
+
+    async def acancel(self, config: RunnableConfig, *, sender: str | None = None) -> None:
+        """Ask the run that owns a thread to stop before its next step; it raises `RunCancelledError`."""
+        await self._leave(Run.asynchronous(config), "cancel", None, sender)
+
+    async def _leave(
+        self, run: Run, what: MessageKind, value: object, sender: str | None
+    ) -> Message:
+        log = self._thread_log(run)
+        if what != "cancel":
+            self._check_message(value)
+        args = (log.saver, log.thread_id, what, value, sender)
+        return leave(*args) if log.saver.is_instant else await run.io.call(leave, *args)
+
+    async def _send(
+        self, run: Run, what: MessageKind, value: object, sender: str | None
+    ) -> Message | None:
+        """Write a message; return it if no run owns the thread, which the caller continues then."""
+        message = await self._leave(run, what, value, sender)
+        try:
+            async with self._thread_log(run).owner.owned(run.io):
+                return message
+        except ThreadBusyError:
+            return None
 
     _pause_options: ClassVar[tuple[str, ...]] = ()
     """Options of a call that stop it before or after nodes."""
@@ -158,6 +240,12 @@ class LoopRunnable(Runnable[Input, Output, Any]):
             await run.dispatch("on_chain_error", error)
             raise
         await run.dispatch("on_chain_end", loops[0].result())
+
+
+def _check_thread(error: ThreadBusyError, config: RunnableConfig) -> None:
+    """Raise an error that is not of the config's thread, whose owner takes the message."""
+    if error.thread_id != str((config.get("configurable") or {}).get("thread_id")):
+        raise error
 
 
 def _print_pieces(printer: View, event: FlowEvent) -> None:

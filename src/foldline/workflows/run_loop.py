@@ -10,7 +10,10 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Generic, TypeVar
 
+from foldline.exceptions import FoldlineError, RunCancelledError, StoreError, ThreadBusyError
+from foldline.workflows.durability import ENGINE_RUN
 from foldline.workflows.events import FlowEvent
+from foldline.workflows.inbox import Inbox, Message
 from foldline.workflows.interrupts import (
     FlowInterrupt,
     Interrupt,
@@ -30,12 +33,31 @@ class RunLoop(ABC, Generic[ContextT]):
 
     def __init__(self, context: ContextT) -> None:
         self.context = context
+        self._inbox: Inbox | None = None
+        if context.log is not None and not context.is_inner and ENGINE_RUN.get() is None:
+            self._inbox = Inbox(context.log.saver, context.log.thread_id, context.io)
 
     # -- what agents and graphs implement
 
     @abstractmethod
     async def open(self, value: object) -> None:
         """Load the thread and apply the caller's input."""
+
+    @abstractmethod
+    async def reload(self) -> None:
+        """Load the thread again, which another run may have continued."""
+
+    @abstractmethod
+    def can_take_messages(self) -> bool:
+        """Whether a message may become a part of the state now: between steps, and not while a question is open."""
+
+    @abstractmethod
+    async def take_message(self, message: Message) -> None:
+        """Apply a message to the state, and record that it was taken."""
+
+    @abstractmethod
+    async def skip_message(self, message: Message) -> None:
+        """Record that a message was taken, and change nothing."""
 
     @abstractmethod
     def has_next_step(self) -> bool:
@@ -98,7 +120,7 @@ class RunLoop(ABC, Generic[ContextT]):
             await self.open(value)
             for event in output.take_buffered():
                 yield event
-            async with aclosing(self._steps()) as events:
+            async with aclosing(self._rounds()) as events:
                 async for event in events:
                     yield event
         except BaseException as error:
@@ -113,15 +135,69 @@ class RunLoop(ABC, Generic[ContextT]):
         for event in output.take_buffered():
             yield event
 
+    async def _rounds(self) -> AsyncGenerator[FlowEvent, None]:
+        """Run to the end; go on if somebody has sent a message too late for the last step, and found no idle thread."""
+        is_owner = True
+        while is_owner:
+            async with aclosing(self._steps()) as events:
+                async for event in events:
+                    yield event
+            is_owner = self._inbox is not None and await self._return_for_messages(self._inbox)
+
+    async def _return_for_messages(self, inbox: Inbox) -> bool:
+        """Give the thread back; own it again if there are messages for it."""
+        context = self.context
+        if not self.can_take_messages():
+            return False  # for the run that answers the question
+        await context.release()
+        if context.log is None or not await inbox.has_messages(context.thread):
+            return False
+        try:
+            await context.log.owner.claim(context.io)
+        except ThreadBusyError:
+            return False  # that run takes them
+        await self.reload()
+        inbox.look_now()
+        return True
+
+    async def _take_messages(self) -> None:
+        """Take what others have sent to the thread."""
+        if self._inbox is None:
+            return
+        messages = await self._inbox.new_messages(self.context.thread)
+        for message in messages:
+            if message.what == "cancel":
+                by = "" if message.sender is None else f" by {message.sender}"
+                raise RunCancelledError(
+                    f"the run of {self.context.name} on thread {self.context.thread_id!r} was cancelled{by}: what it "
+                    "did is stored, and invoke(None, config) continues it",
+                    self.context.thread_id or "",
+                    message.sender,
+                )
+        if messages and self.can_take_messages():
+            for message in messages:
+                await self._take_message(message)
+
+    async def _take_message(self, message: Message) -> None:
+        try:
+            await self.take_message(message)
+        except (FoldlineError, TypeError, ValueError) as error:
+            # A message that does not fit the state must not fail every later run, too.
+            if not isinstance(error, StoreError):
+                await self.skip_message(message)
+            raise
+
     async def _steps(self) -> AsyncGenerator[FlowEvent, None]:
         thread = self.context.thread
         try:
+            await self._take_messages()
             while self.has_next_step() and not thread.interrupts:
                 async with aclosing(self.step_events()) as events:
                     async for event in events:
                         yield event
                 for event in self.context.output.take_buffered():
                     yield event
+                await self._take_messages()
         except FlowInterrupt as stop:
             thread.interrupts = stop.interrupts
             await self.keep_questions(stop.interrupts)

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from foldline.exceptions import EmptyInputError
 from foldline.workflows.decisions import Decision, check_reviews
+from foldline.workflows.inbox import Message
 from foldline.workflows.interrupts import Command, answers_for, valid_answers
 from foldline.workflows.run_context import RunContext
 
@@ -38,6 +39,8 @@ class ThreadStart(ABC, Generic[ContextT]):
             context.log.set_durability(context.run.kwargs.get("durability"))
         if context.is_inner and (at is not None or self.continues_nested()):
             await self._continue_nested(is_fork=is_fork)
+        elif isinstance(value, Message):
+            await self._wake()
         elif isinstance(value, Command):
             await self._take_command(value)
         elif value is None:
@@ -112,6 +115,17 @@ class ThreadStart(ABC, Generic[ContextT]):
             await self.begin("fork")
         elif not thread.interrupts:
             await self.begin("claim")
+
+    async def _wake(self) -> None:
+        """Continue a thread for a message, which the first step takes; a question or a breakpoint stays."""
+        thread = self.context.thread
+        if self.stands_at_breakpoint():
+            self.stay()
+        elif thread.is_unfinished and not thread.interrupts:
+            await self.begin("claim")
+
+    def stay(self) -> None:
+        """Stay at a breakpoint."""
 
     async def _take_command(self, command: Command[Any]) -> None:
         thread = self.context.thread

@@ -36,6 +36,8 @@ class ThreadState(ABC):
     fork: list[tuple[str, int]] | None = None
     """The lineage of the branch that the next record begins; None if it continues the branch."""
     interrupts: list[Interrupt] = field(default_factory=list)
+    inbox: str | None = None
+    """The last message to the thread that it has taken."""
     answered_at: str | None = None
     """When the questions of the current step were answered."""
     answers: dict[str, Any] = field(default_factory=dict)

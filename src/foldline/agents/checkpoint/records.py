@@ -65,6 +65,8 @@ class Record:
     answers: dict[str, Any] = field(default_factory=dict)
     lineage: Sequence[Sequence[Any]] | None = None
     """How far each older branch counts, if the record begins a branch."""
+    inbox: str | None = None
+    """The message to the thread that it takes."""
 
 
 @dataclass(slots=True)
@@ -92,6 +94,8 @@ class Thread(ThreadState):
     def take(self, record: Record, schema: StateSchema) -> None:
         """Add a record that is the last one already."""
         self.move_to(record)
+        if record.inbox is not None:
+            self.inbox = record.inbox
         if record.kind == "tool":
             self.finished[record.call_id or ""] = record.values
         elif record.kind in ("call", "start"):
@@ -141,6 +145,7 @@ class Codec:
             "answers": {key: _to_json(item, "an answer") for key, item in record.answers.items()},
             "values": self.encode(record.values),
             "lineage": record.lineage,
+            "inbox": record.inbox,
         }  # fmt: skip
         return {key: item for key, item in body.items() if item not in (None, [], {})}
 
@@ -163,6 +168,7 @@ class Codec:
                 answers=dict(body.get("answers", {})),
                 values=self.decode(body.get("values", {})),
                 lineage=body.get("lineage"),
+                inbox=body.get("inbox"),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, SchemaError):
