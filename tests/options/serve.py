@@ -69,6 +69,7 @@ ROWS = [
     Row("create_app", "apps", 3, ERROR, "apps are chat models"),
     Row("create_app", "settings", {"max_runs": 3}, ERROR, "ServeSettings"),
     Row("create_app", "callbacks", [3], ERROR, "a list of callback handlers"),
+    Row("create_app", "store", 3, ERROR, "store is a store"),
     Row("create_app", "max_rums", 3, ERROR, "did you mean 'max_runs'"),
     Row("ServeSettings", "nonsense", 3, ERROR, "nonsense"),
     Row("ServedApp", "name", 3, ERROR, "must be str"),

@@ -20,6 +20,8 @@ result["model"] = [
     type(answer).__name__,
     answer.text if isinstance(answer.text, str) else answer.text(),
 ]
+result["line_ends"] = "".join(piece.content for piece in model.stream("line ends"))
+result["line_ends_whole"] = model.invoke("line ends").content
 tools = model.invoke("parallel tools")
 result["tools"] = [call["args"] for call in tools.tool_calls]
 result["usage"] = answer.usage_metadata["total_tokens"]

@@ -1,5 +1,5 @@
 """A Python environment of its own for clients that must not be beside us: LangServe's, whose licence is not open
-source, and simonw's `llm`. Made once by uv, beside `.venv`."""
+source, simonw's `llm`, and LangChain's of OpenAI. Made once by uv, beside `.venv`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ PACKAGES = [
     "fastapi==0.162.4",
     "httpx-sse",
     "llm==0.36",
+    "langchain-openai==1.7.3",
 ]
+TOKENIZERS = FOLDER / "tokenizers"
+"""A folder of its own, which a server can have on its path without the other packages."""
 
 
 def install() -> Path:
@@ -28,17 +31,48 @@ def install() -> Path:
     with open(ROOT / ".venv-clients.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (mark.exists() and mark.read_text() == requirements):
-            index = os.environ.get("PIP_INDEX_URL")
-            environment = {**os.environ, **({"UV_DEFAULT_INDEX": index} if index else {})}
-            if certificates := os.environ.get("PIP_CERT"):
-                environment["SSL_CERT_FILE"] = certificates
             python = str(FOLDER / "bin" / "python")
             make = [str(uv), "venv", "--quiet", "--clear", "--python", sys.executable, str(FOLDER)]
             fill = [str(uv), "pip", "install", "--quiet", "--python", python, *PACKAGES]
             for command in (make, fill):
-                subprocess.run(command, check=True, env=environment, timeout=600)
+                subprocess.run(command, check=True, env=_environment(), timeout=600)
             mark.write_text(requirements)
     return FOLDER / "bin"
+
+
+def tiktoken() -> dict[str, str]:
+    """Return the environment in which Python has `tiktoken` with its tables, which are in litellm's wheel."""
+    python = str(install() / "python")
+    uv = str(Path(sys.executable).parent / "uv")
+    mark = TOKENIZERS / ".foldline"
+    with open(ROOT / ".venv-clients.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not mark.exists():
+            fill = [
+                uv,
+                "pip",
+                "install",
+                "--quiet",
+                "--python",
+                python,
+                "--target",
+                str(TOKENIZERS),
+            ]
+            subprocess.run([*fill, "tiktoken==0.14.0"], check=True, env=_environment(), timeout=600)
+            wheel = [*fill, "--no-deps", "litellm==1.109.1"]
+            subprocess.run(wheel, check=True, env=_environment(), timeout=600)
+            mark.touch()
+    tables = next(TOKENIZERS.glob("litellm/**/tokenizers"))
+    return {"PYTHONPATH": str(TOKENIZERS), "TIKTOKEN_CACHE_DIR": str(tables)}
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment in which uv finds the packages where pip does."""
+    index = os.environ.get("PIP_INDEX_URL")
+    environment = {**os.environ, **({"UV_DEFAULT_INDEX": index} if index else {})}
+    if certificates := os.environ.get("PIP_CERT"):
+        environment["SSL_CERT_FILE"] = certificates
+    return environment
 
 
 def run(program: str, *arguments: str, environment: dict[str, str] | None = None) -> str:

@@ -19,6 +19,7 @@ from foldline.exceptions import (
     UsageError,
 )
 from foldline.graph import END, START, MessagesState, StateGraph
+from foldline.graph.store import InMemoryStore
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
@@ -89,6 +90,16 @@ def answer(request: Any) -> Any:  # noqa: PLR0911, PLR0912, C901  one line per k
         return ["So far so ", Fail(RuntimeError(f"a bug {SECRET}"))]
     if "slow" in text:
         return slow(text)
+    if "tool names" in text:
+        return repr([tool["function"]["name"] for tool in request.options.get("tools") or ()])
+    if "use a group" in text:
+        return [Call("agents__close", {"id": 7}, id="call_3")]
+    if "write a patch" in text:
+        return [Call("patch", {"input": "*** Begin\nline \u2028 two"}, id="call_4")]
+    if "line ends" in text:
+        return "one\u2028two\u2029three\u0085four"
+    if "run a command" in text:
+        return [Call("exec_command", {"cmd": "echo from the shell"}, id="call_5")]
     if "json" in text:
         form = (request.options or {}).get("response_format")
         return '{"city": "Oslo", "degrees": 4}' if form else "no format was asked for"
@@ -251,7 +262,8 @@ builder.add_edge(START, "speak")
 builder.add_edge("speak", "sign")
 builder.add_edge("sign", END)
 graph = builder.compile(
-    checkpointer=SqliteSaver(str(FOLDER / "graph.db")) if FOLDER.exists() else None
+    checkpointer=SqliteSaver(str(FOLDER / "graph.db")) if FOLDER.exists() else None,
+    store=InMemoryStore(),
 )
 
 chain = ChatPromptTemplate([("human", "Tell me about {topic}.")]) | chat | StrOutputParser()

@@ -115,7 +115,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         f"{GRAPH}:test_an_agent_asks_and_is_answered",
     ),
     "LangServe's `RemoteRunnable`": (
-        *([f"{SERVE}:test_langserves_own_client"] * 8),
+        *([f"{SERVE}:test_S51_langserves_own_client"] * 8),
         NONE,
     ),
     "raw SSE on `/runs`, our `RemoteRunnable`": (

@@ -123,3 +123,16 @@ def test_a_stopped_run_ends_as_cancelled(server: ServeProcess) -> None:
     thread.join(30)
     assert results[0]["events"][-1]["outcome"] == {"type": "cancelled"}
     assert "cut-agui-stop" in server.marks()
+
+
+def test_S54_a_run_is_stopped_by_the_names_of_its_client(server: ServeProcess) -> None:
+    names = {"threadId": "agui-stop", "runId": "mine"}
+    body = {**names, "messages": [{"id": "1", "role": "user", "content": "slow minute agui-stop"}]}
+    with httpx.stream("POST", f"{server.url}/agui/agent", json=body, timeout=30) as stream:
+        server.wait_for_mark("begin-agui-stop")
+        wrong = httpx.post(f"{server.url}/agui/stop", json={**names, "runId": "other"})
+        assert wrong.status_code == 404
+        assert httpx.post(f"{server.url}/agui/stop", json=names).json() == names
+        text = "".join(stream.iter_text())
+    server.wait_for_mark("cut-agui-stop")
+    assert "RUN_ERROR" in text or "RUN_FINISHED" in text

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import anthropic
+import httpx
 import pytest
 
 from tests.serve.process import ServeProcess
@@ -130,3 +131,12 @@ def test_an_agent_answers_with_text_alone(client: anthropic.Anthropic) -> None:
         "Looking. ",
         "The tools said Oslo is sunny, Rome is sunny.",
     ]
+
+
+def test_S54_models_are_listed_in_the_form_of_the_client(server: ServeProcess) -> None:
+    with anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0) as client:
+        models = client.models.list()
+        assert {"chat", "agent"} <= {model.id for model in models}
+        assert client.models.retrieve("chat").type == "model"
+    plain = httpx.get(f"{server.url}/v1/models").json()
+    assert plain["object"] == "list"

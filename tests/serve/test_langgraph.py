@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +13,11 @@ import pytest
 from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.errors import ConflictError, NotFoundError
 
+from foldline.graph.store import InMemoryStore
+from foldline.runnables import RunnableLambda
+from foldline.serve import create_app
+from tests.serve.conftest import KeyedServer
+from tests.serve.in_process import post_in_process
 from tests.serve.process import ServeProcess
 from tests.serve.served import SECRET
 
@@ -278,3 +284,102 @@ def test_a_thread_is_followed_from_a_number_on(server: ServeProcess) -> None:
     assert numbers == sorted(set(numbers))
     assert len({item["event_id"] for item in events}) == len(events)
     assert [item["seq"] for item in read(numbers[3])] == numbers[4:]
+
+
+def test_S50_join_stream_without_modes_gives_all_of_them(client: Any) -> None:
+    id = client.threads.create()["thread_id"]
+    run = client.runs.create(id, "graph", input=question("hi"))
+    client.runs.join(id, run["run_id"])
+
+    parts = list(client.runs.join_stream(id, run["run_id"]))
+
+    names = {part.event for part in parts}
+    assert {"metadata", "values", "updates", "messages/partial", "messages", "events"} <= names
+    assert [part.data["messages"][-1]["content"] for part in parts if part.event == "values"][
+        -1
+    ] == "Signed."
+
+
+def test_S50_a_client_that_leaves_a_joined_stream_cancels_if_it_says_so(
+    server: ServeProcess, client: Any
+) -> None:
+    id = client.threads.create()["thread_id"]
+    run = client.runs.create(id, "agent", input=question("slow join-leave"))
+    server.wait_for_mark("begin-join-leave")
+    stream = client.runs.join_stream(id, run["run_id"], cancel_on_disconnect=True)
+    next(stream)
+    stream.close()
+    server.wait_for_mark("cut-join-leave")
+
+
+def test_S50_items_of_the_store_are_written_found_and_deleted(client: Any) -> None:
+    store, place = client.store, ["users", uuid4().hex]
+    store.put_item(place, "a", {"likes": "pears", "age": 3})
+    store.put_item(place, "b", {"likes": "plums", "age": 5}, index=False, ttl=5)
+
+    item = store.get_item(place, "a")
+    assert (item["namespace"], item["key"], item["value"]) == (
+        place,
+        "a",
+        {"likes": "pears", "age": 3},
+    )
+    assert item["created_at"] <= item["updated_at"]
+    found = store.search_items(place, filter={"age": {"$gt": 3}})["items"]
+    assert [(item["key"], item["value"]["likes"]) for item in found] == [("b", "plums")]
+    assert len(store.search_items(place, limit=1)["items"]) == 1
+    assert place in store.list_namespaces(prefix=["users"])["namespaces"]
+    assert store.list_namespaces(prefix=["users"], max_depth=1)["namespaces"] == [["users"]]
+    store.delete_item(place, "a")
+    assert store.get_item(place, "a") is None
+
+
+def test_S50_each_key_has_namespaces_of_its_own(keyed: KeyedServer) -> None:
+    place = ["notes", uuid4().hex]
+    with (
+        get_sync_client(url=keyed.url, api_key=keyed.first) as first,
+        get_sync_client(url=keyed.url, api_key=keyed.second) as second,
+    ):
+        first.store.put_item(place, "a", {"text": "mine"})
+
+        assert first.store.get_item(place, "a")["namespace"] == place
+        assert second.store.get_item(place, "a") is None
+        assert second.store.search_items(["notes"])["items"] == []
+        assert second.store.list_namespaces()["namespaces"] == []
+        assert place in first.store.list_namespaces(prefix=["notes"], max_depth=2)["namespaces"]
+        second.store.delete_item(place, "a")
+        assert first.store.get_item(place, "a")["value"] == {"text": "mine"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "/store/items", {"namespace": ["a.b"], "key": "k", "value": {}}),
+        ("PUT", "/store/items", {"namespace": [], "key": "k", "value": {}}),
+        ("PUT", "/store/items", {"namespace": [""], "key": "k", "value": {}}),
+        ("PUT", "/store/items", {"namespace": ["a"] * 33, "key": "k", "value": {}}),
+        ("PUT", "/store/items", {"namespace": ["a"], "key": "k", "value": 5}),
+        ("PUT", "/store/items", {"namespace": ["a"], "value": {}}),
+        ("PUT", "/store/items", {"namespace": ["a"], "key": "k", "value": {}, "ttl": "long"}),
+        ("PUT", "/store/items", {"namespace": ["langgraph"], "key": "k", "value": {}}),
+        ("DELETE", "/store/items", {"namespace": "a", "key": "k"}),
+        ("POST", "/store/items/search", {"namespace_prefix": ["a"], "limit": 10**6}),
+        ("POST", "/store/namespaces", {"max_depth": 0}),
+        ("POST", "/store/namespaces", {"suffix": [1]}),
+    ],
+)
+def test_S50_requests_to_the_store_that_do_not_fit_are_errors(
+    server: ServeProcess, method: str, path: str, body: Any
+) -> None:
+    answer = httpx.request(method, f"{server.url}{path}", json=body)
+    assert answer.status_code == 400, answer.text
+
+
+def test_S50_without_a_store_the_endpoints_say_so(tmp_path: Path) -> None:
+    app = create_app({"up": RunnableLambda(str)}, log=str(tmp_path / "runs.db"))
+    body = {"namespace": ["a"], "key": "k", "value": {}}
+    answer = post_in_process(app, "/store/items", body, "PUT")
+    assert (answer.status_code, "create_app" in answer.text) == (404, True)
+    stored = create_app(
+        {"up": RunnableLambda(str)}, log=str(tmp_path / "2.db"), store=InMemoryStore()
+    )
+    assert post_in_process(stored, "/store/items", body, "PUT").status_code == 204

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.serve import other_python
+from tests.serve.conftest import KeyedServer
 from tests.serve.process import ServeProcess, sse
 from tests.serve.served import SECRET
 
+PAGE = Path(__file__).parents[2] / "docs" / "serve-openai.md"
+
 
 @pytest.mark.slow
-def test_langserves_own_client(server: ServeProcess) -> None:
+def test_S51_langserves_own_client(server: ServeProcess) -> None:
     script = Path(__file__).parent / "langserve_client.py"
     text = other_python.run("python", str(script), server.url)
     result = json.loads(text.strip().splitlines()[-1])
@@ -24,6 +28,7 @@ def test_langserves_own_client(server: ServeProcess) -> None:
     assert len(result["stream"]) >= 4
     assert result["batch"] == [hello, hello]
     assert result["double"] == 42
+    assert result["line_ends"] == result["line_ends_whole"] == "one\u2028two\u2029three\u0085four"
     assert result["model"] == ["AIMessage", hello]
     assert result["tools"] == [{"city": "Oslo"}, {"city": "Rome"}]
     assert result["usage"] == 18
@@ -103,5 +108,22 @@ def test_simonws_llm_with_a_custom_endpoint(server: ServeProcess, tmp_path: Path
         f"- model_id: served\n  model_name: chat\n  api_base: {server.url}/v1\n  can_stream: true\n"
     )
     environment = {"LLM_USER_PATH": str(tmp_path), "OPENAI_API_KEY": "none"}
+    output = other_python.run("llm", "-m", "served", "hi", environment=environment)
+    assert output.strip() == "Hello there, my friend."
+
+
+@pytest.mark.slow
+def test_simonws_llm_with_a_key_as_documented(keyed: KeyedServer, tmp_path: Path) -> None:
+    line = re.search(r"extra-openai-models.yaml`, `(- \{.*\})`", PAGE.read_text())
+    command = re.search(r"`llm (keys set \w+ --value) fl_…`", PAGE.read_text())
+    assert line is not None
+    assert command is not None
+    (tmp_path / "extra-openai-models.yaml").write_text(
+        line[1]
+        .replace("http://127.0.0.1:8000", keyed.url)
+        .replace("model_name: fast", "model_name: chat")
+    )
+    environment = {"LLM_USER_PATH": str(tmp_path)}
+    other_python.run("llm", *command[1].split(), keyed.first, environment=environment)
     output = other_python.run("llm", "-m", "served", "hi", environment=environment)
     assert output.strip() == "Hello there, my friend."

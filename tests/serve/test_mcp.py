@@ -64,3 +64,14 @@ def test_leaving_ends_the_run(server: ServeProcess) -> None:
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{server.url}/mcp", json=call, timeout=1.0)
     server.wait_for_mark("cut-mcp-leave", 5)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"), [(b"{", -32700), (b"[]", -32600), (b'"x"', -32600), (b'{"id": 1}', -32600)]
+)
+def test_S54_what_is_no_json_rpc_is_a_bad_request(
+    server: ServeProcess, body: bytes, code: int
+) -> None:
+    answer = httpx.post(f"{server.url}/mcp", content=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == code

@@ -9,6 +9,11 @@ import openai
 import pytest
 from pydantic import BaseModel
 
+from foldline.providers.openai import ChatOpenAI
+from foldline.serve.apps import ServedApp
+from foldline.serve.body import Body
+from foldline.serve.settings import ServeSettings
+from foldline.serve.wires.responses_request import decode_items, decode_options
 from tests.serve.process import ServeProcess
 from tests.serve.served import SECRET
 from tests.serve.test_chat_completions import PICTURE
@@ -160,3 +165,109 @@ def test_an_agent_answers_with_text_alone(client: openai.OpenAI) -> None:
     answer = client.responses.create(model="agent", input="parallel tools please")
     texts = [item.content[0].text for item in answer.output if item.type == "message"]
     assert texts == ["Looking. ", "The tools said Oslo is sunny, Rome is sunny."]
+
+
+GROUP: Any = {
+    "type": "namespace",
+    "name": "agents",
+    "description": "Other agents.",
+    "tools": [{"type": "function", "name": "close", "parameters": {"type": "object"}}],
+}
+PATCH: Any = {
+    "type": "custom",
+    "name": "patch",
+    "description": "Change files.",
+    "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"},
+}
+
+
+def test_S49_a_group_of_tools_reaches_the_model_by_full_names(client: openai.OpenAI) -> None:
+    tools = [*TOOLS, GROUP, PATCH, {"type": "web_search"}]
+    answer = client.responses.create(model="chat", input="tool names", tools=tools)
+    assert answer.output_text == "['weather', 'agents__close', 'patch']"
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_S49_a_call_of_a_group_goes_back_with_its_namespace(
+    client: openai.OpenAI, streams: bool
+) -> None:
+    answer = respond(client, streams, "use a group", [GROUP])
+    call = answer.output[0].model_dump()
+    assert (call["type"], call["namespace"], call["name"]) == ("function_call", "agents", "close")
+    assert call["arguments"] == '{"id": 7}'
+
+    history: Any = [
+        {"role": "user", "content": "use a group"},
+        answer.output[0].model_dump(),
+        {"type": "function_call_output", "call_id": "call_3", "output": "closed"},
+    ]
+    assert respond(client, streams, history, [GROUP]).output_text == "The tools said closed."
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_S49_a_call_of_a_custom_tool_goes_back_as_text(
+    client: openai.OpenAI, streams: bool
+) -> None:
+    answer = respond(client, streams, "write a patch", [PATCH])
+    call = answer.output[0]
+    assert (call.type, call.name, call.call_id) == ("custom_tool_call", "patch", "call_4")
+    assert call.input == "*** Begin\nline \u2028 two"
+
+    history: Any = [
+        {"role": "user", "content": "write a patch"},
+        call.model_dump(),
+        {"type": "custom_tool_call_output", "call_id": "call_4", "output": "done"},
+    ]
+    assert respond(client, streams, history, [PATCH]).output_text == "The tools said done."
+    chained = client.responses.create(
+        model="chat",
+        previous_response_id=answer.id,
+        tools=[PATCH],
+        input=[{"type": "custom_tool_call_output", "call_id": "call_4", "output": "later"}],
+    )
+    assert chained.output_text == "The tools said later."
+
+
+def respond(client: openai.OpenAI, streams: bool, input: Any, tools: Any) -> Any:
+    if not streams:
+        return client.responses.create(model="chat", input=input, tools=tools)
+    with client.responses.stream(model="chat", input=input, tools=tools) as stream:
+        for _ in stream:
+            pass
+        return stream.get_final_response()
+
+
+def test_S49_a_tool_that_a_provider_runs_is_an_error_where_it_must_be_used(
+    client: openai.OpenAI,
+) -> None:
+    search: Any = {"type": "web_search"}
+    answer = client.responses.create(model="chat", input="hi", tools=[search], tool_choice="auto")
+    assert answer.output_text == "Hello there, my friend."
+    with pytest.raises(openai.BadRequestError, match=r"tools\[0\].type"):
+        client.responses.create(model="chat", input="hi", tools=[search], tool_choice="required")
+    with pytest.raises(openai.BadRequestError, match=r"tools\[0\].type"):
+        client.responses.create(model="chat", input="hi", tools=[search], tool_choice=search)
+
+
+def test_S49_a_model_of_openai_gets_the_tools_in_their_own_form() -> None:
+    app = ServedApp("gpt", ChatOpenAI(model="gpt-5", api_key="none"))
+    body = Body(
+        {"tools": [GROUP, PATCH, {"type": "web_search"}], "tool_choice": {"type": "web_search"}}
+    )
+    options = decode_options(body, ServeSettings(), app)
+    kinds = [tool["type"] for tool in options["tools"]]
+    assert kinds == ["function", "custom", "web_search"]
+    assert options["tools"][1]["format"] == PATCH["format"]
+    assert options["tool_choice"] == {"type": "web_search"}
+    items: Any = [
+        {"role": "user", "content": "go"},
+        {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "text"},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "done"},
+    ]
+    messages = decode_items(Body({"input": items}), ServeSettings(), app)
+    request = app.target.explain(messages, **options).body
+    assert request["input"][1:] == [
+        {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "text"},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "done"},
+    ]
+    assert [tool["type"] for tool in request["tools"]] == ["function", "custom", "web_search"]

@@ -30,6 +30,13 @@ CALLS: list[tuple[str, str, Any]] = [
     ("POST", "/v1/responses", {"model": "chat", "input": "hi"}),
     ("POST", "/v1/messages", {"model": "chat", "max_tokens": 9, **QUESTION}),
     ("POST", "/v1/messages/count_tokens", {"model": "chat", **QUESTION}),
+    ("POST", "/v1/completions", {"model": "chat", "prompt": "hi"}),
+    ("PUT", "/store/items", {"namespace": ["a"], "key": "k", "value": {}}),
+    ("GET", "/store/items?namespace=a&key=k", None),
+    ("DELETE", "/store/items", {"namespace": ["a"], "key": "k"}),
+    ("POST", "/store/items/search", {}),
+    ("POST", "/store/namespaces", {}),
+    ("POST", "/agui/stop", {"threadId": "1", "runId": "1"}),
     ("POST", "/runs", {"app": "chat", "input": "hi"}),
     ("GET", "/runs", None),
     ("POST", "/api/chat/chat", {"id": "1", "messages": []}),
@@ -462,3 +469,28 @@ def test_no_secret_is_in_any_answer(server: ServeProcess) -> None:
             answer = httpx.post(server.url + path, json=body, timeout=20)
             assert SECRET not in answer.text, path
             assert "error" in answer.text.lower() or answer.status_code >= 400
+
+
+def test_S54_json_is_never_taken_for_a_page(server: ServeProcess) -> None:
+    for path in ("/healthz", "/v1/models", "/runs/none"):
+        answer = httpx.get(f"{server.url}{path}")
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_S54_a_page_of_another_site_does_not_reach_a_server_without_keys(
+    server: ServeProcess, keyed: KeyedServer
+) -> None:
+    header = {"sec-fetch-site": "cross-site"}
+    assert httpx.get(f"{server.url}/v1/models", headers=header).status_code == 403
+    for site in ("same-origin", "same-site", "none"):
+        answer = httpx.get(f"{server.url}/v1/models", headers={"sec-fetch-site": site})
+        assert answer.status_code == 200
+    key = {"authorization": f"Bearer {keyed.first}", **header}
+    assert httpx.get(f"{keyed.url}/v1/models", headers=key).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["[", "[::1", "a b", "a/b", "x@y"])
+def test_S54_a_host_that_is_no_name_is_a_bad_request(server: ServeProcess, host: str) -> None:
+    for path in ("/runs", "/runs/", "/v1/models", "/studio", "/nothing/"):
+        answer = httpx.get(f"{server.url}{path}", headers={"host": host})
+        assert answer.status_code == 400, path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import fields
@@ -13,10 +14,13 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
 
+from foldline._items.base import BaseStore
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import UsageError
 from foldline.serve.apps import Servable, ServedApp, as_apps
+from foldline.serve.errors import ServeError
 from foldline.serve.host import RunHost
 from foldline.serve.keys import KeyStore
 from foldline.serve.log.run_log import RunLog
@@ -35,6 +39,7 @@ from foldline.serve.wires import (
     native,
     openai_models,
     responses,
+    text_completions,
     thread_protocol,
     vercel,
 )
@@ -45,10 +50,13 @@ from foldline.utils.short_repr import short_repr
 __all__ = ["ServeApp", "create_app"]
 
 WIRES = (
-    chat_completions, openai_models, responses, anthropic_messages, langgraph, thread_protocol, native, vercel,
-    agui, mcp, langserve,
+    chat_completions, text_completions, openai_models, responses, anthropic_messages, langgraph, thread_protocol,
+    native, vercel, agui, mcp, langserve,
 )  # fmt: skip
 """In the order in which their routes are matched: the first that fits answers."""
+
+
+HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[^\s\[\]/?#@\\]*)(?::[0-9]*)?")
 
 
 class ServeApp(Starlette):
@@ -57,6 +65,16 @@ class ServeApp(Starlette):
     __repr__ = short_repr
 
     server: Server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; one for a host that is no name gets an error, and no address is made from it."""
+        if scope["type"] == "http" and not all(
+            HOST.fullmatch(value) for name, value in scope["headers"] if name == b"host"
+        ):
+            error = ServeError("invalid_request", "the header Host is no name of a host")
+            await self.server.error_response(native.WIRE, error)(scope, receive, send)
+            return
+        await super().__call__(scope, receive, send)
 
 
 def _read_settings(settings: ServeSettings | None, options: dict[str, Any]) -> ServeSettings:
@@ -77,17 +95,21 @@ def create_app(
     *,
     settings: ServeSettings | None = None,
     callbacks: Sequence[BaseCallbackHandler] = (),
+    store: BaseStore | None = None,
     **options: Any,
 ) -> ServeApp:
     """Return an ASGI app that serves a runnable, an agent or a model, or several by name.
 
     Options are those of `Settings`: `create_app({"weather": agent}, log="runs.db")`. Served alone or mounted into
-    another app. Where that app does not run the lifespan of mounted apps, the first request opens the run log.
+    another app. Where that app does not run the lifespan of mounted apps, the first request opens the run log. Clients
+    of LangGraph read and write `store`, by default the one that the apps have.
     """
     settings = _read_settings(settings, options)
     for handler in callbacks:
         if not isinstance(handler, BaseCallbackHandler):
             raise UsageError(f"callbacks is a list of callback handlers, not of {handler!r:.80}")
+    if not isinstance(store, BaseStore | None):
+        raise UsageError(f"store is a store such as InMemoryStore(), not {store!r:.80}")
     served: dict[str, ServedApp] = as_apps(apps)
     log = RunLog(settings.log)
     handlers = list(callbacks)
@@ -95,7 +117,7 @@ def create_app(
     if tracer is not None:
         handlers.append(tracer)
     host = RunHost(log, settings, Metrics(), handlers)
-    server = Server(served, settings, host, KeyStore(log.database))
+    server = Server(served, settings, host, KeyStore(log.database), store or _shared_store(served))
     routes: list[BaseRoute] = [
         Route("/healthz", _healthz),
         Route("/readyz", _Ready(server).answer),
@@ -131,6 +153,12 @@ def create_app(
     app = ServeApp(routes=routes, lifespan=lifespan, middleware=middleware)
     app.server = server
     return app
+
+
+def _shared_store(apps: Mapping[str, ServedApp]) -> BaseStore | None:
+    """Return the store of the apps, if it is one."""
+    stores = {id(store): store for app in apps.values() if (store := app.store) is not None}
+    return next(iter(stores.values())) if len(stores) == 1 else None
 
 
 async def _healthz(_: Request) -> Response:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from foldline._config import RunnableConfig
+from foldline._items.base import BaseStore
 from foldline.agents.agent import Agent
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.embeddings.base import Embeddings
@@ -103,6 +104,13 @@ class ServedApp:
         self.label: str = provider_name or (
             f"{model._provider}:{model._model_name}" if model is not None else name
         )
+
+    @property
+    def store(self) -> BaseStore | None:
+        """What an agent or a graph shares beside its threads."""
+        owner = self.target.setup if isinstance(self.target, Agent) else self.target
+        store = getattr(owner, "store", None)
+        return store if isinstance(store, BaseStore) else None
 
     @property
     def has_threads(self) -> bool:

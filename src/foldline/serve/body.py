@@ -159,7 +159,9 @@ def parse_json(data: bytes) -> object:
     try:
         value: object = from_json(data, allow_inf_nan=False)
     except (ValueError, RecursionError) as error:
-        raise ServeError("invalid_request", f"the body is not JSON: {str(error)[:200]}") from error
+        raise ServeError(
+            "invalid_request", f"the body is not JSON: {str(error)[:200]}", code="not_json"
+        ) from error
     return value
 
 

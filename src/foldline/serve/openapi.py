@@ -85,6 +85,14 @@ BODIES: Final[JsonObject] = {
         logprobs=FLAG,
         **SAMPLING,
     ),
+    "/v1/completions": _body(
+        ["prompt"],
+        model=APP,
+        prompt={"anyOf": [TEXT, {"type": "array", "items": TEXT}]},
+        max_tokens=COUNT,
+        n=COUNT,
+        **SAMPLING,
+    ),
     "/v1/responses": _body(
         ["input"], model=APP, input=CONTENT, previous_response_id=TEXT, store=FLAG, **SAMPLING
     ),
@@ -98,7 +106,17 @@ BODIES: Final[JsonObject] = {
     ),
     "/v1/messages/count_tokens": _body(["messages"], model=APP, messages=MESSAGES),
     "/v1/embeddings": _body(
-        ["input"], model=APP, input={"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
+        ["input"],
+        model=APP,
+        input={
+            "anyOf": [
+                TEXT,
+                {
+                    "type": "array",
+                    "items": {"anyOf": [TEXT, COUNT, {"type": "array", "items": COUNT}]},
+                },
+            ]
+        },
     ),
     "/runs": _body(
         ["input"],
@@ -115,6 +133,7 @@ BODIES: Final[JsonObject] = {
     "/api/chat/{app}": CHAT,
     "/agui": AGUI,
     "/agui/{app}": AGUI,
+    "/agui/stop": _body(["threadId", "runId"], threadId=TEXT, runId=TEXT),
     "/threads": _body(
         [], thread_id=TEXT, metadata=OBJECT, if_exists={"enum": ["raise", "do_nothing"]}
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foldline._items.base import BaseStore
 from foldline.serve.answering import AnyRun, claims_of, earlier_run
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, read_body
@@ -51,6 +52,17 @@ class JsonResponse(Response):
     """A JSON response, encoded like the events of streams."""
 
     media_type = "application/json"
+
+    def __init__(
+        self,
+        content: object = None,
+        status_code: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        # A browser must not take text of an app for a page.
+        super().__init__(
+            content, status_code, {"x-content-type-options": "nosniff", **(headers or {})}
+        )
 
     def render(self, content: object) -> bytes:
         """Encode the content."""
@@ -112,11 +124,23 @@ class WireCall:
             claims=claims,
         )
 
-    async def resume(self, app: ServedApp, request: RunRequest, asking_run: RunRecord) -> AnyRun:
+    async def resume(
+        self,
+        app: ServedApp,
+        request: RunRequest,
+        asking_run: RunRecord,
+        *,
+        logged_request: JsonObject | None = None,
+    ) -> AnyRun:
         """Start the run that continues another; return that of an earlier request with equal answers."""
         claims = claims_of(asking_run, request)
         run = await self.start(
-            app, request, thread=asking_run.thread, resumes=asking_run, claims=claims
+            app,
+            request,
+            thread=asking_run.thread,
+            resumes=asking_run,
+            claims=claims,
+            logged_request=logged_request,
         )
         if run.refusal is None:
             return run
@@ -235,9 +259,16 @@ class Server:
     """The apps, the runs and the keys of one server."""
 
     def __init__(
-        self, apps: dict[str, ServedApp], settings: ServeSettings, host: RunHost, keys: KeyStore
+        self,
+        apps: dict[str, ServedApp],
+        settings: ServeSettings,
+        host: RunHost,
+        keys: KeyStore,
+        store: BaseStore | None = None,
     ) -> None:
         self.apps = apps
+        self.store = store
+        """What the apps share beside their threads, and clients of LangGraph read and write."""
         self.settings = settings
         self.host = host
         self.keys = keys
@@ -349,6 +380,10 @@ class Server:
         if origin and not self._is_allowed(origin, host):
             raise ServeError(
                 "permission", "pages of other origins may not call a server without keys"
+            )
+        if not origin and request.headers.get("sec-fetch-site") == "cross-site":
+            raise ServeError(
+                "permission", "pages of other sites may not call a server without keys"
             )
 
     def _is_allowed(self, origin: str, host: str) -> bool:

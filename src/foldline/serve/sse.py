@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Final
@@ -23,12 +24,20 @@ HEADERS: Final = {
 }
 
 
+LINE_ENDS: Final = {"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+"""Characters at which some clients split lines, though the standard has only CR and LF."""
+LINE_END: Final = re.compile("|".join(LINE_ENDS).encode())
+
+
 def dump(value: object) -> bytes:
-    """Write a value as JSON."""
+    """Write a value as JSON, on one line for every client."""
     try:
-        return to_json(value)
+        data = to_json(value)
     except (PydanticSerializationError, UnicodeEncodeError, ValueError):
-        return to_json(_clean(jsonable(value)))
+        data = to_json(_clean(jsonable(value)))
+    if data.isascii() or LINE_END.search(data) is None:
+        return data
+    return LINE_END.sub(lambda match: LINE_ENDS[match[0].decode()].encode(), data)
 
 
 def _clean(value: object) -> object:

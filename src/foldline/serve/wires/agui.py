@@ -18,7 +18,7 @@ from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
 from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import ChatReader, Op
-from foldline.serve.server import Server, WireCall, error_of
+from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import (
     action_requests,
@@ -40,6 +40,8 @@ from foldline.workflows.interrupts import Command
 __all__ = ["routes"]
 
 VERSION: Final = "1.0"
+RECENT_RUNS: Final = 100
+"""How many of the last runs of a thread are searched for the one to stop."""
 
 
 class AguiErrors:
@@ -60,6 +62,7 @@ def routes(server: Server) -> list[Route]:
     """Return the routes of this wire."""
     return [
         Route("/agui", server.endpoint(WIRE, run_agent), methods=["POST"]),
+        Route("/agui/stop", server.endpoint(WIRE, stop_run), methods=["POST"]),
         Route("/agui/{app}", server.endpoint(WIRE, run_agent), methods=["POST"]),
     ]
 
@@ -71,7 +74,7 @@ async def run_agent(call: WireCall) -> Response:
     thread, run_name = body.name("threadId"), body.name("runId")
     if thread is None or run_name is None:
         raise body.refuse("threadId", "and runId are needed")
-    request = RunRequest()
+    request, names = RunRequest(), {"run_id": run_name}
     tools = _decode_tools(body, app, call)
     if tools:
         request.options["tools"] = tools
@@ -79,7 +82,7 @@ async def run_agent(call: WireCall) -> Response:
         entries = body.objects("resume", most=256)
         asking_run = await _asking_run(call, entries, app, thread)
         request.command = Command(resume=_answers(entries, asking_run))
-        run: AnyRun = await call.resume(app, request, asking_run)
+        run: AnyRun = await call.resume(app, request, asking_run, logged_request=names)
     else:
         most = call.server.settings.max_messages
         messages = [
@@ -90,10 +93,25 @@ async def run_agent(call: WireCall) -> Response:
         if not messages:
             raise body.refuse("messages", "must have a message")
         await set_conversation(call, app, request, thread, messages)
-        run = await call.start(app, request, thread=thread)
+        run = await call.start(app, request, thread=thread, logged_request=names)
     events = await call.open_stream(run, app)
     view = AguiView(run.info.id, thread, run_name)
     return SseResponse(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
+
+
+async def stop_run(call: WireCall) -> Response:
+    """Stop a run by the names that the client gave it."""
+    body = await call.body()
+    thread, run_name = required_name(body, "threadId"), required_name(body, "runId")
+    host, owner = call.server.host, call.caller.owner
+    runs: list[RunRecord] = await host.call(
+        lambda: host.log.runs(owner, thread=thread, limit=RECENT_RUNS)
+    )
+    for info in runs:
+        if info.wire == WIRE.name and (info.request or {}).get("run_id") == run_name:
+            await host.stop(info)
+            return JsonResponse({"threadId": thread, "runId": run_name})
+    raise ServeError("not_found", f"there is no run {run_name[:80]!r} in this thread")
 
 
 async def _stream(

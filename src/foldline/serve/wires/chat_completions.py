@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Final
 
@@ -27,7 +27,7 @@ from foldline.serve.wires.completion_view import (
 from foldline.serve.wires.openai_errors import OpenAIErrors
 from foldline.serve.wires.options import usable_options
 
-__all__ = ["WIRE", "routes"]
+__all__ = ["WIRE", "open_streams", "routes", "start_runs", "stream_choices", "wants_usage"]
 
 DONE: Final = b"data: [DONE]\n\n"
 MOST_CHOICES: Final = 128
@@ -45,9 +45,9 @@ async def complete(call: WireCall) -> Response:
     messages = decode_messages(body, call.server.settings)
     options = usable_options(app, decode_options(body, call.server.settings))
     streams, count = body.flag("stream"), body.integer("n", 1, MOST_CHOICES) or 1
-    shows_usage = _shows_usage(body)
+    shows_usage = wants_usage(body)
     request = chat_request(app, messages, options, streams=streams)
-    runs = await _start_runs(call, app, request, count)
+    runs = await start_runs(call, app, [request.copy() for _ in range(count)])
     head = completion_head(runs[0].info, app)
     views = [ChoiceView(head, app, index) for index in range(count)]
     if not streams:
@@ -55,23 +55,25 @@ async def complete(call: WireCall) -> Response:
         for view, run in zip(views, runs, strict=True):
             view.consume(run.events)
         return JsonResponse(completion_json(head, views, [run.info for run in runs]))
-    events = await _open(call, app, runs)
-    pieces = _stream(head, views, runs, events, shows_usage=shows_usage)
+    events = await open_streams(call, app, runs)
+    pieces = stream_choices(head, views, runs, events, shows_usage=shows_usage)
     return SseResponse(pieces, on_leave=call.on_leave(app, *runs))
 
 
-def _shows_usage(body: Body) -> bool:
+def wants_usage(body: Body) -> bool:
+    """Whether a stream ends with a chunk of its usage."""
     options = body.object("stream_options")
     return options is not None and options.flag("include_usage")
 
 
-async def _start_runs(
-    call: WireCall, app: ServedApp, request: RunRequest, count: int
+async def start_runs(
+    call: WireCall, app: ServedApp, requests: Sequence[RunRequest]
 ) -> list[LiveRun]:
+    """Start a run for each choice; if one cannot start, none goes on."""
     runs: list[LiveRun] = []
     try:
-        for _ in range(count):
-            run = await call.start(app, request.copy())
+        for request in requests:
+            run = await call.start(app, request)
             runs.append(run)
     except Exception:
         await call.stop(*runs)
@@ -79,7 +81,7 @@ async def _start_runs(
     return runs
 
 
-async def _open(
+async def open_streams(
     call: WireCall, app: ServedApp, runs: list[LiveRun]
 ) -> dict[int, AsyncGenerator[Events, None]]:
     """Follow all runs; where one fails before its first content, stop them all."""
@@ -95,14 +97,15 @@ async def _open(
     return events
 
 
-async def _stream(
+async def stream_choices(
     head: JsonObject,
-    views: list[ChoiceView],
-    runs: list[LiveRun],
+    views: Sequence[ChoiceView],
+    runs: Sequence[LiveRun],
     events: dict[int, AsyncGenerator[Events, None]],
     *,
     shows_usage: bool,
 ) -> AsyncGenerator[bytes, None]:
+    """Yield the chunks of all choices as they come, then their ends and the usage."""
     async with aclosing(_batches(events)) as batches:
         async for index, batch in batches:
             if not batch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from foldline.serve.apps import ServedApp
@@ -15,7 +15,14 @@ from foldline.serve.wires.logprobs import completion_logprobs
 from foldline.serve.wires.media import data_url
 from foldline.serve.wires.usage import UsageTotal
 
-__all__ = ["FINISH_REASONS", "ChoiceView", "completion_head", "completion_json", "usage_chunk"]
+__all__ = [
+    "FINISH_REASONS",
+    "ChoiceView",
+    "TextChoiceView",
+    "completion_head",
+    "completion_json",
+    "usage_chunk",
+]
 
 FINISH_REASONS: Final = {
     "stop": "stop",
@@ -26,11 +33,11 @@ FINISH_REASONS: Final = {
 }
 
 
-def completion_head(info: RunRecord, app: ServedApp) -> JsonObject:
+def completion_head(info: RunRecord, app: ServedApp, *, is_text: bool = False) -> JsonObject:
     """Return the fields that all chunks of a completion share; the id is that of the first run."""
     return {
-        "id": f"chatcmpl-{info.id}",
-        "object": "chat.completion.chunk",
+        "id": f"cmpl-{info.id}" if is_text else f"chatcmpl-{info.id}",
+        "object": "text_completion" if is_text else "chat.completion.chunk",
         "created": int(info.created),
         "model": app.name,
     }
@@ -172,7 +179,32 @@ class ChoiceView(AnswerView):
         }
 
 
-def _usage(views: list[ChoiceView]) -> JsonObject:
+class TextChoiceView(ChoiceView):
+    """One choice of a text completion: the text of the answer, and nothing else."""
+
+    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
+        """Return the chunks of one event of the log."""
+        for op in self.read(item):
+            text = (self._delta(op) or {}).get("content")
+            if text:
+                yield {**self._head, "choices": [self._choice(text, None)]}
+
+    def tail(self) -> Iterator[JsonObject]:
+        """Return the last chunk of the choice."""
+        yield {**self._head, "choices": [self._choice("", self._reason)]}
+
+    def choice(self, info: RunRecord) -> JsonObject:
+        """Return the choice, or raise the run's error."""
+        problem = self.problem(info)
+        if problem is not None:
+            raise problem
+        return self._choice("".join(self._text), self._reason)
+
+    def _choice(self, text: str, reason: str | None) -> JsonObject:
+        return {"text": text, "index": self._index, "logprobs": None, "finish_reason": reason}
+
+
+def _usage(views: Sequence[ChoiceView]) -> JsonObject:
     total = UsageTotal()
     for view in views:
         if view.usage is not None:
@@ -180,14 +212,15 @@ def _usage(views: list[ChoiceView]) -> JsonObject:
     return total.as_completions()
 
 
-def usage_chunk(head: JsonObject, views: list[ChoiceView]) -> JsonObject:
+def usage_chunk(head: JsonObject, views: Sequence[ChoiceView]) -> JsonObject:
     """Return the chunk with the usage of all choices."""
     return {**head, "choices": [], "usage": _usage(views)}
 
 
 def completion_json(
-    head: JsonObject, views: list[ChoiceView], infos: list[RunRecord]
+    head: JsonObject, views: Sequence[ChoiceView], infos: Sequence[RunRecord]
 ) -> JsonObject:
     """Return the completion, or raise a run's error."""
     choices = [view.choice(info) for view, info in zip(views, infos, strict=True)]
-    return {**head, "object": "chat.completion", "choices": choices, "usage": _usage(views)}
+    kind = str(head["object"]).removesuffix(".chunk")
+    return {**head, "object": kind, "choices": choices, "usage": _usage(views)}

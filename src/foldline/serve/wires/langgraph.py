@@ -1,4 +1,4 @@
-"""LangGraph's REST API: the routes of assistants, threads and runs, and the errors."""
+"""LangGraph's REST API: the routes of assistants, threads, runs and the store, and the errors."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from foldline.serve.json_object import JsonObject
 from foldline.serve.server import Server, WireCall
 from foldline.serve.wires import langgraph_assistants as assistants
 from foldline.serve.wires import langgraph_runs as runs
+from foldline.serve.wires import langgraph_store as store
 from foldline.serve.wires import langgraph_threads as threads
 
 __all__ = ["WIRE", "routes"]
@@ -70,4 +71,9 @@ def routes(server: Server) -> list[Route]:
         route(f"{run}/stream", runs.follow_run, "GET"),
         route("/runs/stream", runs.stream_run, "POST"),
         route("/runs/wait", runs.wait_run, "POST"),
+        route("/store/items", store.put_item, "PUT"),
+        route("/store/items", store.show_item, "GET"),
+        route("/store/items", store.delete_item, "DELETE"),
+        route("/store/items/search", store.search_items, "POST"),
+        route("/store/namespaces", store.list_namespaces, "POST"),
     ]

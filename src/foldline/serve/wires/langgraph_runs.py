@@ -233,10 +233,18 @@ async def follow_run(call: WireCall) -> Response:
     """Stream a run again, from the event after `Last-Event-ID` on."""
     info = await _find_run(call)
     query = call.request.query_params
-    modes = query.getlist("stream_mode") or ["values"]
+    # A client that names no mode sends an empty one, and means those that the run was started with: any.
+    modes = [mode for mode in query.getlist("stream_mode") if mode] or list(MODES)
     if not all(mode in MODES for mode in modes):
         raise ServeError("invalid_request", f"stream_mode must be among {', '.join(MODES)}")
     text = call.request.headers.get("last-event-id", "0")
     after = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
     view = RunView(info, modes, shows_inner=False)
-    return SseResponse(_stream(call, view, call.server.host.follow(info.id), after))
+    on_leave = None
+    if query.get("cancel_on_disconnect", "").lower() in ("1", "true"):
+
+        async def on_leave() -> None:
+            await call.server.host.stop(info)
+
+    events = call.server.host.follow(info.id)
+    return SseResponse(_stream(call, view, events, after), on_leave=on_leave)

@@ -13,7 +13,7 @@ from foldline import __version__
 from foldline.messages import HumanMessage
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, parse_json, read_bytes
-from foldline.serve.errors import ServeError
+from foldline.serve.errors import ErrorKind, ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.reader import ChatReader, text_of_output
 from foldline.serve.server import JsonResponse, Server, WireCall, error_of
@@ -21,9 +21,15 @@ from foldline.serve.wires.native import decode_input
 
 __all__ = ["routes"]
 
+NO_REQUEST: Final = "a request of JSON-RPC 2.0 is needed"
 VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 NAME: Final = re.compile(r"[^A-Za-z0-9_.\-]")
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32601, -32602, -32603
+CODES: Final[dict[ErrorKind, int]] = {
+    "invalid_request": INVALID_REQUEST,
+    "too_large": INVALID_REQUEST,
+}
 
 
 class McpErrors:
@@ -34,7 +40,8 @@ class McpErrors:
 
     def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
-        return _problem(None, INTERNAL, error.message)
+        code = {"not_json": PARSE_ERROR}.get(error.code or "", CODES.get(error.kind, INTERNAL))
+        return _problem(None, code, error.message)
 
 
 WIRE: Final = McpErrors()
@@ -69,13 +76,20 @@ async def answer(call: WireCall) -> Response:
             if (answer_json := await _answer_one(call, item)) is not None
         ]
         return JsonResponse(answers) if answers else Response(status_code=202)
+    if not _is_request(message):
+        raise ServeError("invalid_request", NO_REQUEST)
     answer_json = await _answer_one(call, message)
     return Response(status_code=202) if answer_json is None else JsonResponse(answer_json)
 
 
+def _is_request(message: object) -> bool:
+    return isinstance(message, dict) and message.get("jsonrpc") == "2.0"
+
+
 async def _answer_one(call: WireCall, message: object) -> JsonObject | None:
-    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-        return _problem(None, -32600, "a request of JSON-RPC 2.0 is needed")
+    if not _is_request(message):
+        return _problem(None, INVALID_REQUEST, NO_REQUEST)
+    assert isinstance(message, dict)
     id, method = message.get("id"), message.get("method")
     if "method" not in message or id is None:
         return None  # a notification, or a response

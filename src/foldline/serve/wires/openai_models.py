@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import struct
 import time
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 from starlette.routing import Route
 
+from foldline._io import ASYNC
+from foldline.exceptions import FoldlineError
 from foldline.serve.apps import ServedApp
 from foldline.serve.body import Body
 from foldline.serve.json_object import JsonObject
 from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.wires.openai_errors import OpenAIErrors
+from foldline.text_splitters.base import tiktoken_encoding
 
 __all__ = ["routes"]
 
@@ -35,24 +38,41 @@ def _model_json(app: ServedApp, created: int) -> JsonObject:
     return {"id": app.name, "object": "model", "created": created, "owned_by": owner}
 
 
+def _is_anthropic(call: WireCall) -> bool:
+    return "anthropic-version" in call.request.headers
+
+
+def _anthropic_json(app: ServedApp) -> JsonObject:
+    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"type": "model", "id": app.name, "display_name": app.label, "created_at": created}
+
+
 async def list_models(call: WireCall) -> Response:
-    """List the models that the caller may use."""
+    """List the models that the caller may use, in the form of the client's API."""
     key = call.caller.key
     apps = [app for app in call.server.apps.values() if key is None or key.allows(app.name)]
+    if _is_anthropic(call):
+        models = [_anthropic_json(app) for app in apps]
+        ends = {"first_id": apps[0].name, "last_id": apps[-1].name} if apps else {}
+        return JsonResponse({"data": models, "has_more": False, **ends})
     now = int(time.time())
     return JsonResponse({"object": "list", "data": [_model_json(app, now) for app in apps]})
 
 
 async def show_model(call: WireCall) -> Response:
     """Show a model."""
-    return JsonResponse(_model_json(call.app(call.path("model")), int(time.time())))
+    app = call.app(call.path("model"))
+    is_anthropic = _is_anthropic(call)
+    return JsonResponse(
+        _anthropic_json(app) if is_anthropic else _model_json(app, int(time.time()))
+    )
 
 
 async def embed(call: WireCall) -> Response:
     """Turn texts into vectors."""
     body = await call.body()
     app = _embeddings_app(call, body)
-    texts = _decode_texts(body, call.server.settings.max_batch * 8)
+    texts = await _decode_texts(body, app, call.server.settings.max_batch * 8)
     form = body.text("encoding_format", "float", longest=16)
     vectors = await call.server.host.embed(call.caller, app, texts)
     data = [
@@ -81,9 +101,13 @@ def _embeddings_app(call: WireCall, body: Body) -> ServedApp:
     return app
 
 
-def _decode_texts(body: Body, most: int) -> list[str]:
+async def _decode_texts(body: Body, app: ServedApp, most: int) -> list[str]:
     texts = body.get("input")
     texts = [texts] if isinstance(texts, str) else texts
+    if isinstance(texts, list) and texts and all(map(_is_token, texts)):
+        texts = [texts]  # one text, as token ids
+    if isinstance(texts, list) and 0 < len(texts) <= most and isinstance(texts[0], list):
+        texts = await ASYNC.call(_decode_tokens, body, app, texts)
     if (
         not isinstance(texts, list)
         or not 0 < len(texts) <= most
@@ -91,6 +115,30 @@ def _decode_texts(body: Body, most: int) -> list[str]:
     ):
         raise body.refuse("input", f"must be a text or a list of 1 to {most} texts, none empty")
     return texts
+
+
+def _is_token(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**31
+
+
+def _decode_tokens(body: Body, app: ServedApp, rows: list[Any]) -> list[str]:
+    """Return the texts of lists of token ids, which some clients of OpenAI send instead of texts."""
+    if not all(isinstance(row, list) and row and all(map(_is_token, row)) for row in rows):
+        raise body.refuse("input", "must be texts, or lists of token ids")
+    model = str(getattr(app.target, "model", None) or app.name.rpartition(":")[2])
+    try:
+        encoding = tiktoken_encoding("", model)
+        return [encoding.decode(row) for row in rows]
+    except (
+        FoldlineError,
+        KeyError,
+        ValueError,
+    ) as error:  # no package, model or token of that name
+        raise body.refuse(
+            "input",
+            f"has token ids, which cannot be decoded for {app.name!r}: send texts (in LangChain's OpenAIEmbeddings, "
+            "check_embedding_ctx_length=False)",
+        ) from error
 
 
 def _packed(vector: list[float]) -> str:

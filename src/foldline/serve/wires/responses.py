@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.messages import BaseMessage, SystemMessage
+from foldline.serve.apps import ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
@@ -26,7 +27,7 @@ __all__ = ["routes"]
 
 PREFIX: Final = "resp_"
 LONGEST_CHAIN: Final = 1_000
-ITEM_ID: Final = re.compile(r"(?:msg|fc|rs|ig)_([0-9a-f-]{36})_\d{1,9}")
+ITEM_ID: Final = re.compile(r"(?:msg|fc|ctc|rs|ig)_([0-9a-f-]{36})_\d{1,9}")
 SHOWN: Final = (
     "temperature", "top_p", "max_output_tokens", "instructions", "metadata", "tools", "tool_choice",
     "parallel_tool_calls", "text", "reasoning", "store",
@@ -48,11 +49,11 @@ async def create(call: WireCall) -> Response:
     """Answer a request."""
     body, app = await read_chat(call)
     await _resolve_references(call, body)
-    messages = decode_items(body, call.server.settings)
-    options = usable_options(app, decode_options(body, call.server.settings))
+    messages = decode_items(body, call.server.settings, app)
+    options = usable_options(app, decode_options(body, call.server.settings, app))
     streams, stores = body.flag("stream"), body.flag("store", default=True)
     previous = body.name("previous_response_id")
-    history = await _history(call, previous) if previous is not None else []
+    history = await _history(call, previous, app) if previous is not None else []
     instructions = body.maybe_text("instructions")
     system = [SystemMessage(instructions)] if instructions else []
     conversation = [*system, *history, *messages]
@@ -142,7 +143,7 @@ async def _view(call: WireCall, info: RunRecord) -> ResponseView:
     return view
 
 
-async def _history(call: WireCall, previous: str) -> list[BaseMessage]:
+async def _history(call: WireCall, previous: str, app: ServedApp) -> list[BaseMessage]:
     """Return the inputs and outputs of the previous responses."""
     turns: list[list[BaseMessage]] = []
     id: str | None = previous
@@ -157,8 +158,9 @@ async def _history(call: WireCall, previous: str) -> list[BaseMessage]:
             item for item in view.output if item["type"] != "image_generation_call"
         ]
         before = info.request or {}
-        question = decode_items(Body({"input": before.get("input")}), call.server.settings)
-        answer = decode_items(Body({"input": items}), call.server.settings)
+        settings = call.server.settings
+        question = decode_items(Body({"input": before.get("input")}), settings, app)
+        answer = decode_items(Body({"input": items}), settings, app)
         turns.append([*question, *answer])
         id = before.get("previous")
     return [message for turn in reversed(turns) for message in turn]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.serve.apps import ServedApp
 from foldline.serve.body import Body
 from foldline.serve.json_object import JsonObject
 from foldline.serve.settings import ServeSettings
@@ -12,53 +13,57 @@ from foldline.serve.wires.media import block_of_url
 from foldline.serve.wires.options import MOST_TOKENS, check_tool_name, effort_of, sampling
 from foldline.serve.wires.request_parts import (
     decode_call,
-    decode_choice,
     decode_content,
     decode_format,
-    decode_tools,
     drop_unset,
-    function_tool,
     parallel_option,
     required_name,
 )
+from foldline.serve.wires.responses_tools import custom_call, decode_tool_options, full_name
 
 __all__ = ["decode_items", "decode_options"]
 
 
-def decode_items(body: Body, settings: ServeSettings) -> list[BaseMessage]:
+def decode_items(body: Body, settings: ServeSettings, app: ServedApp) -> list[BaseMessage]:
     """Return the input items of a request as messages; calls of one turn are one message."""
     value = body.get("input")
     if isinstance(value, str):
         return [HumanMessage(value)]
     messages: list[BaseMessage] = []
     for item in body.objects("input", most=settings.max_messages):
-        _add_item(item, messages)
+        _add_item(item, messages, app)
     return messages
 
 
-def _add_item(item: Body, messages: list[BaseMessage]) -> None:
+def _add_item(item: Body, messages: list[BaseMessage], app: ServedApp) -> None:
     kind = item.text("type", "message")
     if kind == "message":
         messages.append(_decode_message(item))
-    elif kind == "function_call":
+    elif kind in ("function_call", "custom_tool_call"):
         if not messages or not isinstance(messages[-1], AIMessage):
             messages.append(AIMessage(""))
-        _add_call(item, messages)
-    elif kind == "function_call_output":
+        _add_call(item, messages, app)
+    elif kind in ("function_call_output", "custom_tool_call_output"):
         content = decode_content(item, "output", _decode_part)
         messages.append(ToolMessage(content, tool_call_id=required_name(item, "call_id")))
     elif kind == "reasoning":
         _add_reasoning(item, messages)
     else:
         raise item.refuse(
-            "type", "must be message, function_call, function_call_output or reasoning"
+            "type",
+            "must be message, function_call, function_call_output, custom_tool_call, custom_tool_call_output or "
+            "reasoning",
         )
 
 
-def _add_call(item: Body, messages: list[BaseMessage]) -> None:
+def _add_call(item: Body, messages: list[BaseMessage], app: ServedApp) -> None:
     last: Any = messages[-1]
-    text = item.text("arguments", "{}")
-    call = decode_call(item.text("call_id", "", longest=256), check_tool_name(item), text)
+    id = item.text("call_id", "", longest=256)
+    name = full_name(check_tool_name(item), item.maybe_text("namespace", longest=256))
+    if item.text("type") == "custom_tool_call":
+        call = custom_call(id, name, item.text("input", ""), app)
+    else:
+        call = decode_call(id, name, item.text("arguments", "{}"))
     calls, invalid = list(last.tool_calls), list(last.invalid_tool_calls)
     (calls if call["type"] == "tool_call" else invalid).append(call)
     messages[-1] = AIMessage(last.content, tool_calls=calls, invalid_tool_calls=invalid)
@@ -109,7 +114,7 @@ def _decode_file(part: Body) -> JsonObject:
     return {**block, "extras": {"filename": name}} if name else block
 
 
-def decode_options(body: Body, settings: ServeSettings) -> JsonObject:
+def decode_options(body: Body, settings: ServeSettings, app: ServedApp) -> JsonObject:
     """Return the options of a request."""
     for name in ("background", "prompt", "conversation"):
         if body.get(name):
@@ -124,15 +129,7 @@ def decode_options(body: Body, settings: ServeSettings) -> JsonObject:
         "response_format": decode_format(text.object("format") if text is not None else None),
         "user": body.maybe_text("user", longest=512),
     }
-    tools = decode_tools(body, settings, _decode_tool)
+    tools = decode_tool_options(body, settings, app)
     if tools:
-        options["tools"] = tools
-        options["tool_choice"] = decode_choice(body, check_tool_name)
-        options |= parallel_option(body)
+        options |= {**tools, **parallel_option(body)}
     return drop_unset(options)
-
-
-def _decode_tool(tool: Body) -> JsonObject:
-    if tool.text("type") != "function":
-        raise tool.refuse("type", "must be function: tools that OpenAI runs are not offered here")
-    return function_tool(tool)

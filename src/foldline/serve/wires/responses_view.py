@@ -12,6 +12,7 @@ from foldline.serve.reader import Op
 from foldline.serve.wires.answer_view import AnswerView, web_citations
 from foldline.serve.wires.media import data_url
 from foldline.serve.wires.openai_errors import OpenAIErrors
+from foldline.serve.wires.responses_tools import ToolForm, text_of_call, tool_forms
 
 __all__ = ["WIRE", "ResponseView"]
 
@@ -34,6 +35,9 @@ class ResponseView(AnswerView):
         self._reason: str | None = None
         self._number = 0
         self._has_begun = False
+        self._forms = tool_forms(self._request.get("tools"))
+        self._texts: dict[int, str] = {}
+        """The arguments of calls of custom tools so far."""
 
     # -- events
 
@@ -175,17 +179,36 @@ class ResponseView(AnswerView):
 
     def _take_call(self, op: Op) -> Iterator[JsonObject]:
         if op.kind == "call-start":
+            form = self._forms.get(op.data["name"], ToolForm(op.data["name"]))
+            group = {} if form.namespace is None else {"namespace": form.namespace}
+            if form.is_custom:
+                item: JsonObject = {
+                    "type": "custom_tool_call",
+                    "id": f"ctc_{self._id}_{op.number}",
+                    "call_id": op.text,
+                    "name": form.name,
+                    **group,
+                    "input": "",
+                    "status": "in_progress",
+                }
+                self._texts[op.number] = ""
+                yield self._add(op, item)
+                return
             item = {
                 "type": "function_call",
                 "id": f"fc_{self._id}_{op.number}",
                 "call_id": op.text,
-                "name": op.data["name"],
+                "name": form.name,
+                **group,
                 "arguments": "",
                 "status": "in_progress",
             }
             yield self._add(op, item)
             return
         item = self.output[self._places[op.number]]
+        if op.number in self._texts:
+            yield from self._take_text_call(op, item)
+            return
         if op.kind == "call-args":
             item["arguments"] += op.text
             yield self._event(
@@ -198,6 +221,17 @@ class ResponseView(AnswerView):
             name=item["name"],
             arguments=item["arguments"],
         )
+        yield self._done(op)
+
+    def _take_text_call(self, op: Op, item: JsonObject) -> Iterator[JsonObject]:
+        """Go on with a call of a custom tool; its text is known when its arguments are complete."""
+        if op.kind == "call-args":
+            self._texts[op.number] += op.text
+            return
+        item["input"] = text_of_call(self._texts[op.number])
+        place, kind = self._place(op), "response.custom_tool_call_input"
+        yield self._event(f"{kind}.delta", **place, delta=item["input"])
+        yield self._event(f"{kind}.done", **place, input=item["input"])
         yield self._done(op)
 
     # -- the whole
