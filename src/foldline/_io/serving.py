@@ -9,10 +9,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from socket import socket
+from ssl import SSLContext
 from types import TracebackType
 from typing import Any, TypeVar
 
-__all__ = ["BackgroundTask", "CancelWhen", "Cancelled", "Notice", "Workers", "join_all"]
+__all__ = [
+    "BackgroundTask",
+    "CancelWhen",
+    "Cancelled",
+    "Notice",
+    "Workers",
+    "accept_last",
+    "join_all",
+]
 
 T = TypeVar("T")
 Cancelled = asyncio.CancelledError
@@ -92,6 +102,25 @@ async def join_all(tasks: Iterable[BackgroundTask]) -> None:
     """Wait for all of them to end."""
     for task in tasks:
         await task.join()
+
+
+async def accept_last(
+    listener: socket, make_protocol: Callable[[], asyncio.BaseProtocol], ssl: SSLContext | None
+) -> None:
+    """Accept the connections that wait at a listening socket, and close it: none of them is reset."""
+    loop = asyncio.get_running_loop()
+    connections: list[socket] = []
+    listener.settimeout(0)
+    with (
+        listener,
+        suppress(OSError),
+    ):  # there is no other; nothing may be done between this and the close
+        while True:
+            connections.append(listener.accept()[0])
+    for connection in connections:
+        connection.settimeout(0)
+        with suppress(OSError):  # it was closed meanwhile
+            await loop.connect_accepted_socket(make_protocol, connection, ssl=ssl)
 
 
 class CancelWhen:

@@ -99,6 +99,7 @@ def create_app(
     routes: list[BaseRoute] = [
         Route("/healthz", _healthz),
         Route("/readyz", _Ready(server).answer),
+        Route("/startupz", _startupz),
         Route("/openapi.json", server.endpoint(native.WIRE, openapi_json)),
         Route("/metrics", server.endpoint(chat_completions.WIRE, _metrics)),
     ]
@@ -137,14 +138,18 @@ async def _healthz(_: Request) -> Response:
     return JsonResponse({"status": "ok"})
 
 
+async def _startupz(_: Request) -> Response:
+    return JsonResponse({"status": "started"})  # the apps are loaded before the first request
+
+
 class _Ready:
     def __init__(self, server: Server) -> None:
         self._server = server
 
     async def answer(self, _: Request) -> Response:
         host = self._server.host
-        if host.is_closing:
-            return JsonResponse({"status": "shutting down"}, status_code=503)
+        if host.is_draining:
+            return JsonResponse({"status": "draining"}, status_code=503)
         try:
             await host.call(host.log.database.rows, "SELECT 1")
         except Exception:  # noqa: BLE001  with any error of the log, the server is not ready

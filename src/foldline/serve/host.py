@@ -73,6 +73,8 @@ class RunHost:
         self.metrics = metrics
         self.quotas = Quotas(log.database)
         self.live: dict[str, LiveRun] = {}
+        self.is_draining = False
+        """Whether the server will end: load balancers are to look elsewhere, and requests are still served."""
         self.is_closing = False
         self.is_open = False
         self._callbacks = callbacks
@@ -95,17 +97,32 @@ class RunHost:
         await self._prune()
         self._heartbeat = BackgroundTask(self._beat_forever())
 
-    async def close(self) -> None:
-        """Wait up to `drain_seconds` for runs, stop the others, and close the log."""
-        self.is_closing = True
+    def end_runs(self) -> None:
+        """Let `drain` wait no longer: the runs are interrupted."""
+        self._is_drained = True
+
+    async def drain(self, on_wait: Callable[[], None] | None = None) -> float:
+        """Start no more runs, wait up to `drain_seconds` for those under way, and interrupt the others.
+
+        Return how many of these seconds are left.
+        """
+        self.is_draining = self.is_closing = True
         deadline = time.monotonic() + self.settings.drain_seconds
-        while self.live and time.monotonic() < deadline:
+        while self.live and time.monotonic() < deadline and not self._is_drained:
             await ASYNC.sleep(0.02)
+            if on_wait is not None:
+                on_wait()
+        seconds_left = 0.0 if self._is_drained else deadline - time.monotonic()
         self._is_drained = True
         runs = list(self.live.values())
         for run in runs:
             self._interrupt(run)
         await join_all(run.task for run in runs if run.task is not None)
+        return max(0.0, seconds_left)
+
+    async def close(self) -> None:
+        """Drain, if nobody has, and close the log."""
+        await self.drain()
         if self._heartbeat is not None:
             self._heartbeat.cancel()
             await self._heartbeat.join()
