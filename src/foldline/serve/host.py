@@ -16,12 +16,12 @@ from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import NothingToResumeError, is_invalid_resume
 from foldline.language_models._call.policies.usage_scope import Limits, UsageScope, usage_scope
 from foldline.prices import cost_of, find_prices
-from foldline.serve.apps import Emit, RunRequest, ServedApp
+from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.errors import PROVIDER_FAULTS, REFUSALS, ServeError, failure_of, mask_secrets
 from foldline.serve.estimate import Estimate
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller
-from foldline.serve.live import Committer, Events, LiveRun
+from foldline.serve.live import FREE_EVENTS, Committer, Events, LiveRun
 from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord, RunStatus
 from foldline.serve.log.run_log import RunLog
@@ -78,7 +78,7 @@ class RunHost:
         self.is_closing = False
         self.is_open = False
         self._callbacks = callbacks
-        self._committer = Committer(log, self._drop)
+        self._committer = Committer(log, self._drop, self._read_events)
         self._readers = Workers(4, "foldline-serve-read")
         self._heartbeat: BackgroundTask | None = None
         self._stopped: set[str] = set()
@@ -204,7 +204,7 @@ class RunHost:
         )  # fmt: skip
         if resumes is not None:
             info.resumes, info.first = resumes.id, resumes.root
-        run = LiveRun(info, self._committer, self.settings.max_events)
+        run = LiveRun(info, self._committer, self.settings.max_events, self.settings.stream_buffer)
         self.live[info.id] = run
         run.task = BackgroundTask(self._run(_Work(run, app, request, reservation, list(claims))))
         await run.wait_for_begin()
@@ -271,9 +271,9 @@ class RunHost:
                 raise Cancelled
             if needs_scope:
                 with usage_scope(limits) as scope:
-                    run.output = await _run_app(app, request, run.emit)
+                    run.output = await _run_app(app, request, run)
             else:
-                run.output = await _run_app(app, request, run.emit)
+                run.output = await _run_app(app, request, run)
             questions = _questions(run)
             if questions:
                 status, result["interrupts"] = "waiting", questions
@@ -393,7 +393,7 @@ class RunHost:
     def _interrupt(run: LiveRun) -> None:
         # A run that has not begun ends when it has: cancelled before that, its client would wait for ever, what it has
         # reserved would stay, and after its claim it would be in the log without an end.
-        if run.task is not None and run.events:
+        if run.task is not None and run.count:
             run.task.cancel()
 
     async def stop(self, info: RunRecord) -> None:
@@ -419,6 +419,11 @@ class RunHost:
             raise ServeError("not_found", f"there is no run {id[:80]!r}")
         return info
 
+    async def _read_events(self, id: str, after: int) -> Events:
+        """Read some events of a run after a number from the log."""
+        events: Events = await self.call(self.log.events, id, after, 1)
+        return events
+
     async def follow(
         self, id: str, after: int = 0, *, ping: float | None = PING
     ) -> AsyncGenerator[Events, None]:
@@ -431,11 +436,13 @@ class RunHost:
         last_yield = time.monotonic()
         while True:
             info: RunRecord | None = await self.call(self.log.run, id)
-            batch = await self.call(self.log.events, id, after)
+            batch = await self._read_events(id, after)
             if batch:
                 after = batch[-1][0]
-                last_yield = time.monotonic()
+                if len(batch) > FREE_EVENTS:
+                    await self._committer.turns.spend(len(batch))
                 yield batch
+                last_yield = time.monotonic()
                 continue
             if info is None or info.is_over:
                 return
@@ -445,14 +452,14 @@ class RunHost:
             await ASYNC.sleep(POLL)
 
 
-async def _run_app(app: ServedApp, request: RunRequest, emit: Emit) -> object:
+async def _run_app(app: ServedApp, request: RunRequest, run: LiveRun) -> object:
     try:
-        return await run_app(app, request, emit)
+        return await run_app(app, request, run)
     except NothingToResumeError:
         if not request.goes_on:
             raise
         request.command = None
-        return await run_app(app, request, emit)
+        return await run_app(app, request, run)
 
 
 def _note_refusal(run: LiveRun, request: RunRequest, error: Exception, result: JsonObject) -> None:
@@ -466,8 +473,7 @@ def _note_refusal(run: LiveRun, request: RunRequest, error: Exception, result: J
             result["interrupts"] = [jsonable(request_data(question)) for question in questions]
     else:
         # An app refuses before it does anything.
-        has_begun = any(event["method"] not in ("run", "lifecycle") for event in run.events)
-        run.is_refused = isinstance(error, REFUSALS) and not has_begun
+        run.is_refused = isinstance(error, REFUSALS) and not run.has_begun
     if run.is_refused:
         result["refused"] = True
 
@@ -475,7 +481,7 @@ def _note_refusal(run: LiveRun, request: RunRequest, error: Exception, result: J
 def _questions(run: LiveRun) -> list[JsonObject]:
     return [
         event["params"]["data"]
-        for event in run.events
+        for event in run.key_events
         if event["method"] == "input.requested" and not event["params"]["namespace"]
     ]
 
@@ -488,7 +494,7 @@ def _usage_and_cost(
         return dict(scope.usage), scope.cost
     usage: JsonObject | None = None
     model_metadata: JsonObject = {}
-    for event in reversed(run.events):
+    for event in reversed(run.key_events):
         if event["method"] == "messages":
             data = event["params"]["data"]
             if data["event"] == "message-finish":

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import uuid4
 
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
 from foldline._storage.database import Connection, Database, Row
 from foldline._storage.open_database import open_database
 from foldline._storage.schema import LockNumber
@@ -57,8 +59,12 @@ END_RUN: Final = (
     "UPDATE serve_runs SET status = ?, finished = ?, last_seq = ?, result = ? WHERE id = ?"
 )
 ADD_EVENTS: Final = (
-    "INSERT INTO serve_events (run, seq, last, data) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    "INSERT INTO serve_events (run, seq, last, data) SELECT id, ?, ?, ? FROM serve_runs WHERE id = ? "
+    "ON CONFLICT DO NOTHING"
 )
+"""Nobody would delete the events of a run that was deleted meanwhile. Its row is changed, and so locked, before."""
+ROW_EVENTS: Final = 32
+"""Events in one row: readers read rows, and a long call of the encoder holds up the other threads."""
 EVENTS: Final = "SELECT seq, data FROM serve_events WHERE run = ? AND last > ? ORDER BY seq LIMIT ?"
 INTERRUPT: Final = (
     "UPDATE serve_runs SET status = 'interrupted', finished = ? WHERE id = ? AND status = 'running'"
@@ -81,7 +87,21 @@ def worker_name() -> str:
 
 
 def _dump(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), default=str)
+    try:
+        return to_json(value).decode()
+    except (
+        PydanticSerializationError,
+        ValueError,
+    ):  # it has other objects, or halves of characters
+        return json.dumps(value, separators=(",", ":"), default=str)
+
+
+def _load_events(text: str) -> list[JsonObject]:
+    try:
+        events: list[JsonObject] = from_json(text)
+    except ValueError:  # it has halves of characters
+        events = json.loads(text)
+    return events
 
 
 def _load(text: str | None) -> JsonObject | None:
@@ -107,8 +127,7 @@ class RunLog:
         """Write events, new runs and ends of runs, all in one transaction."""
 
         def work(connection: Connection) -> None:
-            for batch in batches:
-                _write_batch(connection, batch)
+            _write_batches(connection, batches)
 
         self.database.write(work)
 
@@ -118,7 +137,7 @@ class RunLog:
         def work(connection: Connection) -> Refusal | None:
             refusal = claim_answers(connection, run, claims)
             if refusal is None:
-                _write_batch(connection, EventsToKeep(run, 1, [], is_new=True))
+                _write_batches(connection, [EventsToKeep(run, 1, [], is_new=True)])
             return refusal
 
         return self.database.write(work)
@@ -141,7 +160,7 @@ class RunLog:
         """Return the numbered events after a number, up to a limit."""
         events: list[tuple[int, JsonObject]] = []
         for seq, data in self.database.rows(EVENTS, (id, after, limit)):
-            for place, event in enumerate(json.loads(data)):
+            for place, event in enumerate(_load_events(data)):
                 if seq + place > after:
                     events.append((seq + place, event))
         return events
@@ -334,27 +353,49 @@ ADD_THREAD: Final = (
 )
 
 
-def _write_batch(connection: Connection, batch: EventsToKeep) -> None:
+def _write_batches(connection: Connection, batches: Sequence[EventsToKeep]) -> None:
+    growing: list[tuple[int, str]] = []
+    rows: list[tuple[int, int, str, str]] = []
+    for batch in batches:
+        if batch.is_new or batch.is_over:
+            _write_edge(connection, batch)
+        else:
+            growing.append((batch.last_seq, batch.run.id))
+        rows += _rows_of(batch)
+    if growing:
+        connection.each(GROW_RUN, growing)
+    if rows:
+        connection.each(ADD_EVENTS, rows)
+
+
+def _write_edge(connection: Connection, batch: EventsToKeep) -> None:
+    """Write a run that begins or ends."""
     run = batch.run
-    last = batch.first_seq + len(batch.events) - 1
     result = _dump(run.result) if run.result is not None else None
     if batch.is_new:
         values = (
             run.id, run.owner, run.app, run.wire, run.thread, run.status if batch.is_over else "running",
-            run.created, run.worker, _dump(run.request), run.finished, last, result if batch.is_over else None, 0,
+            run.created, run.worker, _dump(run.request), run.finished, batch.last_seq,
+            result if batch.is_over else None, 0,
         )  # fmt: skip
         connection.run(ADD_RUN, values)
-        is_there = True
-    elif batch.is_over:
-        is_there = connection.run(END_RUN, (run.status, run.finished, last, result, run.id)) > 0
-        if batch.is_refused:
-            release_answers(connection, run.id)
-    else:
-        is_there = connection.run(GROW_RUN, (last, run.id)) > 0
-    if (
-        batch.events and is_there
-    ):  # nobody would delete the events of a run that was deleted meanwhile
-        connection.run(ADD_EVENTS, (run.id, batch.first_seq, last, _dump(batch.events)))
+        return
+    connection.run(END_RUN, (run.status, run.finished, batch.last_seq, result, run.id))
+    if batch.is_refused:
+        release_answers(connection, run.id)
+
+
+def _rows_of(batch: EventsToKeep) -> list[tuple[int, int, str, str]]:
+    """Return the rows of a batch's events, and note their size."""
+    rows = []
+    batch.size = 0
+    for start in range(0, len(batch.events), ROW_EVENTS):
+        events = batch.events[start : start + ROW_EVENTS]
+        first = batch.first_seq + start
+        text = _dump(events)
+        batch.size += len(text)
+        rows.append((first, first + len(events) - 1, text, batch.run.id))
+    return rows
 
 
 def _run_of(row: Row) -> RunRecord:

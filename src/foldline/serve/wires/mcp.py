@@ -162,7 +162,7 @@ async def _call_tool(call: WireCall, params: Body) -> JsonObject:
     if run.info.status != "success":
         text, is_error = error_of(run.info).message, True
     else:
-        text, is_error = _last_text(run.events, run.output, app), False
+        text, is_error = _last_text(await run.all_events(), run.output, app), False
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
