@@ -14,6 +14,8 @@ from ssl import SSLContext
 from types import TracebackType
 from typing import Any, TypeVar
 
+from foldline._io.timers import Timers
+
 __all__ = [
     "BackgroundTask",
     "CancelWhen",
@@ -58,17 +60,18 @@ class Notice:
         for waiter in waiters:
             _wake(waiter)
 
-    async def wait(self, seconds: float | None = None) -> None:
+    async def wait(self, timers: Timers | None = None, seconds: float | None = None) -> None:
         """Wait for the next `set`, or until the timeout."""
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        timer = loop.call_later(seconds, _wake, waiter) if seconds is not None else None
+        if timers is None or seconds is None:
+            await waiter
+            return
+        number = timers.add(seconds, lambda: _wake(waiter))
         try:
             await waiter
         finally:
-            if timer is not None:
-                timer.cancel()
+            timers.remove(number)
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:
@@ -145,6 +148,10 @@ class CancelWhen:
 
     async def _run_watcher(self) -> None:
         await self._watcher()
+        self.fire()
+
+    def fire(self) -> None:
+        """Cancel the body now."""
         if not self._is_over and self._task is not None:
             self.has_fired = True
             self._task.cancel()

@@ -13,6 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
 
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import UsageError
@@ -24,6 +25,7 @@ from foldline.serve.metrics import Metrics
 from foldline.serve.openapi import openapi_json
 from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.settings import ServeSettings
+from foldline.serve.sse import RAW_SEND
 from foldline.serve.studio_mount import studio_routes
 from foldline.serve.wires import (
     agui,
@@ -57,6 +59,11 @@ class ServeApp(Starlette):
     __repr__ = short_repr
 
     server: Server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        scope[RAW_SEND] = send
+        await super().__call__(scope, receive, send)
 
 
 def _read_settings(settings: ServeSettings | None, options: dict[str, Any]) -> ServeSettings:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from foldline._config import RunnableConfig
 from foldline._io import ASYNC, shield
 from foldline._io.serving import BackgroundTask, Cancelled, Workers, join_all
+from foldline._io.timers import Timers
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import NothingToResumeError, is_invalid_resume
 from foldline.language_models._call.policies.usage_scope import Limits, UsageScope, usage_scope
@@ -131,6 +132,11 @@ class RunHost:
             await self.call(self.log.leave)
         self._readers.close()
         self.log.close()
+
+    @property
+    def timers(self) -> Timers:
+        """Waits that rarely run out."""
+        return self._committer.timers
 
     @property
     def commits(self) -> int:

@@ -14,6 +14,7 @@ from typing import Final
 
 from foldline._io import ASYNC
 from foldline._io.serving import BackgroundTask, Notice, Workers
+from foldline._io.timers import Timers
 from foldline._io.turns import SLICE, Turns
 from foldline.exceptions import FoldlineError
 from foldline.serve.errors import ServeError
@@ -198,7 +199,7 @@ class LiveRun:
                 elif self.is_over:
                     return
                 else:
-                    await self._change.wait(ping)
+                    await self._change.wait(self._committer.timers, ping)
                     if after >= self.logged_count and not self.is_over:
                         yield []
         finally:
@@ -239,6 +240,7 @@ class Committer:
         read: Callable[[str, int], Awaitable[Events]],
     ) -> None:
         self.turns = Turns()
+        self.timers = Timers()
         self.read = read
         """Reads some events of a run after a number from the log."""
         self._log = log

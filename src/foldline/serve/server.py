@@ -24,7 +24,7 @@ from foldline.serve.live import Events, LiveRun
 from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord
 from foldline.serve.settings import ServeSettings
-from foldline.serve.sse import SseResponse, cancel_on_disconnect, dump
+from foldline.serve.sse import SendLimit, SseResponse, cancel_on_disconnect, dump
 from foldline.utils.strings import suggestion
 from foldline.utils.uuid import uuid7
 
@@ -296,6 +296,7 @@ class Server:
             raise ServeError("overloaded", "the server has too many streams open", 1.0)
         self._streams += 1
         stream.on_close = self._note_closed
+        stream.send_limit = SendLimit(self.host.timers, self.settings.send_timeout)
 
     def _note_closed(self) -> None:
         self._streams -= 1
