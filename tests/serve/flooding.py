@@ -14,7 +14,9 @@ PIECE = "x" * 255 + " "
 
 def pieces(request: Any) -> Iterator[Any]:
     text = request.messages[-1].text
-    for _ in range(PIECES * 4 if text.startswith("gate") else PIECES):  # 7 MiB: no system buffers that
+    for _ in range(
+        PIECES * 4 if text.startswith("gate") else PIECES
+    ):  # 7 MiB: no system buffers that
         yield PIECE
     if text.startswith("gate"):
         yield from gated(text.split()[-1])

@@ -25,7 +25,7 @@ from foldline.serve.keys import Caller
 from foldline.serve.live import FREE_EVENTS, Committer, Events, LiveRun
 from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord, RunStatus
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import NEVER, RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.quotas import QuotaReservation, Quotas
 from foldline.serve.running import run_app
@@ -44,8 +44,7 @@ BEAT: Final = 0.5
 """Seconds between two reads of the stop requests that came through other workers."""
 MARKING_BEATS: Final = 20
 """After how many of them runs of dead workers are looked for: one of another machine is watched before it is dead."""
-PRUNE_SECONDS: Final = 3600.0
-"""Seconds between two deletions of old runs."""
+DAY: Final = 86_400.0
 POLL: Final = 0.05
 """Seconds between two reads of a run of another worker."""
 
@@ -95,7 +94,6 @@ class RunHost:
         self.is_open = True
         await self.call(self.log.mark_interrupted)
         await self.call(self.log.beat)
-        await self._prune()
         self._heartbeat = BackgroundTask(self._beat_forever())
 
     def end_runs(self) -> None:
@@ -148,13 +146,18 @@ class RunHost:
         return await self._readers.call(function, *values)
 
     async def _prune(self) -> None:
-        """Delete the runs that are older than `keep_days`."""
-        if self.settings.keep_days is not None:
-            await self.call(self.log.prune, time.time() - self.settings.keep_days * 86_400)
+        """Delete old runs: those that ended, and those that wait for a person, each after its time."""
+        days, waiting_days = self.settings.keep_days, self.settings.keep_waiting_days
+        if days is None and waiting_days is None:
+            return
+        now = time.time()
+        older_than = now - days * DAY if days is not None else NEVER
+        waiting_older_than = now - waiting_days * DAY if waiting_days is not None else NEVER
+        await self.call(self.log.prune, older_than, waiting_older_than)
 
     async def _beat_forever(self) -> None:
         count = 0
-        prune_time = time.monotonic() + PRUNE_SECONDS
+        prune_time = time.monotonic()
         while True:
             await ASYNC.sleep(BEAT)
             count += 1
@@ -162,7 +165,7 @@ class RunHost:
                 with suppress(Exception):
                     await self.call(self.log.mark_interrupted)
             if time.monotonic() >= prune_time:
-                prune_time = time.monotonic() + PRUNE_SECONDS
+                prune_time = time.monotonic() + self.settings.prune_every
                 with suppress(Exception):
                     await self._prune()
             with suppress(Exception):

@@ -27,6 +27,7 @@ from foldline.serve.log.records import (
     end_event,
     make_event,
 )
+from foldline.serve.log.requests import Repeat
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.settings import MEBIBYTE
 
@@ -81,8 +82,8 @@ class LiveRun:
         self.followers = 0
         self.forgets = False
         """Whether the run is deleted when it has ended."""
-        self.refusal: Refusal | None = None
-        """Why it does not continue another run: others were first."""
+        self.refusal: Refusal | Repeat | None = None
+        """Why it was not started: others were first to continue a run, or the request is a repeat."""
         self.is_refused = False
         """Whether the app refused to start: what the run has claimed is free again."""
         self._committer = committer
@@ -282,14 +283,19 @@ class Committer:
             limit = max(EVENTS_AT_ONCE, EVENTS_OF_COMMIT // count)
             batches = [run.take(limit) for run in runs]
             try:
-                await self._thread.call(self._log.keep, batches)
+                gone = await self._thread.call(self._log.keep, batches)
             except (FoldlineError, OSError) as error:
                 await self._fail(runs, error)
                 continue
             self.is_failing = False
             self.commits += 1
             for run, batch in zip(runs, batches, strict=True):
-                run.note_commit(batch)
+                if run.info.id in gone:
+                    self._on_failure([run])
+                else:
+                    run.note_commit(batch)
+            # While it waits, it keeps no run and no event in memory.
+            del run, runs, batch, batches
 
     async def _fail(self, runs: list[LiveRun], error: Exception) -> None:
         """End the runs: clients may see only events that are in the log."""

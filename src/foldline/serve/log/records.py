@@ -45,6 +45,8 @@ class RunRecord:
     """The run that this one continues."""
     first: str | None = None
     """The first run of the chain, if this one continues another."""
+    request_key: tuple[str, str] | None = None
+    """The key with which its request may be repeated and the hash of its body; not read from the log."""
 
     @property
     def root(self) -> str:
