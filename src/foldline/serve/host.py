@@ -194,11 +194,12 @@ class RunHost:
         logged_request: JsonObject | None = None,
         resumes: RunRecord | None = None,
         claims: Sequence[Claim] = (),
+        request_key: tuple[str, str] | None = None,
     ) -> LiveRun:
         """Start a run, or one that continues another; return when it is in the log.
 
-        Raise `ServeError` where the caller may not. If others have claimed what it answers, nothing is started, and
-        the run has a `refusal`.
+        Raise `ServeError` where the caller may not. If others have claimed what it answers, or a request with the same
+        key was first, nothing is started, and the run has a `refusal`.
         """
         if self.is_closing:
             raise ServeError("unavailable", "the server is shutting down: try again", 1.0)
@@ -213,6 +214,7 @@ class RunHost:
         )  # fmt: skip
         if resumes is not None:
             info.resumes, info.first = resumes.id, resumes.root
+        info.request_key = request_key
         run = LiveRun(info, self._committer, self.settings.max_events, self.settings.stream_buffer)
         self.live[info.id] = run
         run.task = BackgroundTask(self._run(_Work(run, app, request, reservation, list(claims))))
@@ -222,7 +224,7 @@ class RunHost:
         return run
 
     async def _begin(self, work: _Work) -> bool:
-        """Write a run that continues another; return False if others were first, or the log cannot be written."""
+        """Write a run that claims something; return False if others were first, or the log cannot be written."""
         run = work.run
         try:
             run.refusal = await self.call(self.log.begin, run.info, work.claims)
@@ -271,7 +273,8 @@ class RunHost:
         needs_scope = limits is not None or app.kind != "model" or request.inner_view is not None
         scope: UsageScope | None = None
         request.config = self._config(run, app, request)
-        if run.info.resumes is not None and not await self._begin(work):
+        is_claimed = run.info.resumes is not None or run.info.request_key is not None
+        if is_claimed and not await self._begin(work):
             return
         self.metrics.count_start(run.info.wire)
         try:

@@ -10,10 +10,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline._io import ASYNC
+from foldline.serve.answering import AnyRun
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.json_object import JsonObject
-from foldline.serve.live import Events, LiveRun
+from foldline.serve.live import Events
 from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.answer_view import chat_request, read_chat
@@ -67,8 +68,8 @@ def _shows_usage(body: Body) -> bool:
 
 async def _start_runs(
     call: WireCall, app: ServedApp, request: RunRequest, count: int
-) -> list[LiveRun]:
-    runs: list[LiveRun] = []
+) -> list[AnyRun]:
+    runs: list[AnyRun] = []
     try:
         for _ in range(count):
             run = await call.start(app, request.copy())
@@ -80,7 +81,7 @@ async def _start_runs(
 
 
 async def _open(
-    call: WireCall, app: ServedApp, runs: list[LiveRun]
+    call: WireCall, app: ServedApp, runs: list[AnyRun]
 ) -> dict[int, AsyncGenerator[Events, None]]:
     """Follow all runs; where one fails before its first content, stop them all."""
     events: dict[int, AsyncGenerator[Events, None]] = {}
@@ -98,7 +99,7 @@ async def _open(
 async def _stream(
     head: JsonObject,
     views: list[ChoiceView],
-    runs: list[LiveRun],
+    runs: list[AnyRun],
     events: dict[int, AsyncGenerator[Events, None]],
     *,
     shows_usage: bool,
