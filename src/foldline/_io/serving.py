@@ -6,13 +6,14 @@ A server is async only, so these have no sync version.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from socket import socket
 from ssl import SSLContext
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from foldline._io.timers import Timers
 
@@ -21,6 +22,7 @@ __all__ = [
     "CancelWhen",
     "Cancelled",
     "Notice",
+    "TimedSteps",
     "Workers",
     "accept_last",
     "join_all",
@@ -77,6 +79,42 @@ class Notice:
 def _wake(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():
         waiter.set_result(None)
+
+
+class TimedSteps(Generic[T]):
+    """Awaits a body, and calls back with the seconds of a step that holds the event loop for too long."""
+
+    __slots__ = ("_body", "_longest", "_on_slow")
+
+    def __init__(
+        self, body: Awaitable[T], longest: float, on_slow: Callable[[float], object]
+    ) -> None:
+        self._body = body
+        self._longest = longest
+        self._on_slow = on_slow
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        steps = self._body.__await__()
+        error: BaseException | None = None
+        while True:
+            begin = time.perf_counter()
+            try:
+                waited = steps.send(None) if error is None else steps.throw(error)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            finally:
+                seconds = time.perf_counter() - begin
+                if seconds > self._longest:
+                    self._on_slow(seconds)
+            error = None
+            try:
+                yield waited
+            except GeneratorExit:
+                steps.close()
+                raise
+            except BaseException as thrown:  # a cancellation, for the body
+                error = thrown
 
 
 class BackgroundTask:

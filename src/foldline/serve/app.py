@@ -23,6 +23,7 @@ from foldline.serve.keys import KeyStore
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.openapi import openapi_json
+from foldline.serve.resuming import AutoResume
 from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.settings import ServeSettings
 from foldline.serve.sse import RAW_SEND
@@ -123,6 +124,8 @@ def create_app(
             stack.push_async_callback(host.close)
             if tracer is not None:
                 stack.callback(tracer.close)
+            if settings.auto_resume:
+                stack.push_async_callback(AutoResume(server).start().stop)
             yield
 
     middleware = []

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from foldline._config import RunnableConfig
 from foldline._io import ASYNC, shield
-from foldline._io.serving import BackgroundTask, Cancelled, Workers, join_all
+from foldline._io.serving import BackgroundTask, Cancelled, TimedSteps, Workers, join_all
 from foldline._io.timers import Timers
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import NothingToResumeError, is_invalid_resume
@@ -45,6 +45,8 @@ BEAT: Final = 0.5
 MARKING_BEATS: Final = 20
 """After how many of them runs of dead workers are looked for: one of another machine is watched before it is dead."""
 DAY: Final = 86_400.0
+LONGEST_TURN: Final = 0.25
+"""Seconds for which the code of an app may hold the event loop without a warning."""
 POLL: Final = 0.05
 """Seconds between two reads of a run of another worker."""
 
@@ -465,13 +467,32 @@ class RunHost:
 
 
 async def _run_app(app: ServedApp, request: RunRequest, run: LiveRun) -> object:
+    watch = _SlowApp(app.name, run.info.id)
     try:
-        return await run_app(app, request, run)
+        return await TimedSteps(run_app(app, request, run), LONGEST_TURN, watch.note)
     except NothingToResumeError:
         if not request.goes_on:
             raise
         request.command = None
-        return await run_app(app, request, run)
+        return await TimedSteps(run_app(app, request, run), LONGEST_TURN, watch.note)
+
+
+class _SlowApp:
+    """Warns once of a run that holds up all others."""
+
+    def __init__(self, app: str, run: str) -> None:
+        self._app = app
+        self._run = run
+        self._is_noted = False
+
+    def note(self, seconds: float) -> None:
+        if not self._is_noted:
+            self._is_noted = True
+            logger.warning(
+                "%s held up all other runs for %.0f ms (run %s): blocking code belongs into a plain function, which "
+                "runs in a thread",
+                self._app, seconds * 1000, self._run,
+            )  # fmt: skip
 
 
 def _note_refusal(run: LiveRun, request: RunRequest, error: Exception, result: JsonObject) -> None:

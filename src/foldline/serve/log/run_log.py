@@ -48,6 +48,15 @@ REQUEST_STOP: Final = "UPDATE serve_runs SET stop_asked = 1 WHERE id = ?"
 LEAVE: Final = "DELETE FROM serve_workers WHERE id = ?"
 EVENTS: Final = "SELECT seq, data FROM serve_events WHERE run = ? AND last > ? ORDER BY seq LIMIT ?"
 RUNS_OF: Final = "SELECT id FROM serve_runs WHERE worker = ? AND status = 'running'"
+CAN_GO_ON: Final = """
+status = 'interrupted' AND finished > ? AND thread IS NOT NULL
+AND NOT EXISTS (SELECT 1 FROM serve_chains AS later WHERE later.resumes = serve_runs.id)
+AND (
+    SELECT count(*) FROM serve_runs AS other LEFT JOIN serve_chains AS link ON link.run = other.id
+    WHERE other.status = 'interrupted' AND coalesce(link.root, other.id) = coalesce(serve_chains.root, serve_runs.id)
+) <= ?
+ORDER BY finished, id LIMIT 100
+"""
 NEVER: Final = -1.0
 """A time before all runs."""
 BEAT: Final = "INSERT INTO serve_workers (id, beat) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET beat = excluded.beat"
@@ -157,6 +166,14 @@ class RunLog:
             values.append(status)
         statement += " ORDER BY created DESC, id DESC LIMIT ? OFFSET ?"
         rows = self.database.rows(statement, (*values, limit, offset))
+        return [_run_of(row) for row in rows]
+
+    def interrupted_runs(self, since: float, most_times: int) -> list[RunRecord]:
+        """Return runs of threads that were interrupted since a time, and that nobody has continued, the oldest first.
+
+        A chain in which more runs than `most_times` were interrupted is left out.
+        """
+        rows = self.database.rows(f"{RUNS} WHERE {CAN_GO_ON}", (since, most_times))
         return [_run_of(row) for row in rows]
 
     def delete_run(self, id: str) -> None:
