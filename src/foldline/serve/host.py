@@ -22,7 +22,7 @@ from foldline.serve.errors import PROVIDER_FAULTS, REFUSALS, ServeError, failure
 from foldline.serve.estimate import Estimate
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller
-from foldline.serve.live import FREE_EVENTS, Committer, Events, LiveRun
+from foldline.serve.live import EVENTS_AT_ONCE, FREE_EVENTS, Committer, Events, LiveRun
 from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord, RunStatus
 from foldline.serve.log.run_log import NEVER, RunLog
@@ -45,8 +45,11 @@ BEAT: Final = 0.5
 MARKING_BEATS: Final = 20
 """After how many of them runs of dead workers are looked for: one of another machine is watched before it is dead."""
 DAY: Final = 86_400.0
+NO_LOG: Final = "the server's run log cannot be written"
 LONGEST_TURN: Final = 0.25
 """Seconds for which the code of an app may hold the event loop without a warning."""
+ROWS_AT_ONCE: Final = 8
+"""Rows of events that are read at once from the log."""
 POLL: Final = 0.05
 """Seconds between two reads of a run of another worker."""
 
@@ -82,7 +85,7 @@ class RunHost:
         self._callbacks = callbacks
         self._committer = Committer(log, self._drop, self._read_events)
         self._readers = Workers(4, "foldline-serve-read")
-        self._heartbeat: BackgroundTask | None = None
+        self._chores: list[BackgroundTask] = []
         self._stopped: set[str] = set()
         self._is_drained = False
         """Whether the time for runs to end is over: the server closes."""
@@ -96,7 +99,10 @@ class RunHost:
         self.is_open = True
         await self.call(self.log.mark_interrupted)
         await self.call(self.log.beat)
-        self._heartbeat = BackgroundTask(self._beat_forever())
+        self._chores = [
+            BackgroundTask(self._beat_forever()),
+            BackgroundTask(self._prune_forever()),
+        ]
 
     def end_runs(self) -> None:
         """Let `drain` wait no longer: the runs are interrupted."""
@@ -124,9 +130,9 @@ class RunHost:
     async def close(self) -> None:
         """Drain, if nobody has, and close the log."""
         await self.drain()
-        if self._heartbeat is not None:
-            self._heartbeat.cancel()
-            await self._heartbeat.join()
+        for chore in self._chores:
+            chore.cancel()
+        await join_all(self._chores)
         await self._committer.close()
         with suppress(Exception):
             await self.call(self.log.leave)
@@ -155,21 +161,23 @@ class RunHost:
         now = time.time()
         older_than = now - days * DAY if days is not None else NEVER
         waiting_older_than = now - waiting_days * DAY if waiting_days is not None else NEVER
-        await self.call(self.log.prune, older_than, waiting_older_than)
+        while await self.call(self.log.prune_some, older_than, waiting_older_than):
+            pass
+
+    async def _prune_forever(self) -> None:
+        while True:
+            with suppress(Exception):  # the log may answer next time
+                await self._prune()
+            await ASYNC.sleep(self.settings.prune_every)
 
     async def _beat_forever(self) -> None:
         count = 0
-        prune_time = time.monotonic()
         while True:
             await ASYNC.sleep(BEAT)
             count += 1
             if count % MARKING_BEATS == 0:
                 with suppress(Exception):
                     await self.call(self.log.mark_interrupted)
-            if time.monotonic() >= prune_time:
-                prune_time = time.monotonic() + self.settings.prune_every
-                with suppress(Exception):
-                    await self._prune()
             with suppress(Exception):
                 run_ids: set[str] = (
                     await self.call(self.log.beat)
@@ -358,16 +366,16 @@ class RunHost:
         text = mask_secrets(f"{type(error).__name__}: {error}")
         logger.log(level, "run %s of %s failed: %s", run.info.id, run.info.app, text)
 
-    def _drop(self, runs: list[LiveRun]) -> None:
+    def _drop(self, runs: list[LiveRun], reason: str = NO_LOG) -> None:
         for run in runs:
             if run.task is not None and not run.task.is_done:
                 run.task.cancel()
-            self._lose(run)
+            self._lose(run, reason)
 
-    def _lose(self, run: LiveRun) -> None:
+    def _lose(self, run: LiveRun, reason: str = NO_LOG) -> None:
         self.live.pop(run.info.id, None)
         run.info.status = "error"
-        failure = ServeError("unavailable", "the server's run log cannot be written", 5.0)
+        failure = ServeError("unavailable", reason, 5.0)
         run.info.result = {"error": failure.as_json()}
         run.lose()
 
@@ -433,33 +441,45 @@ class RunHost:
             raise ServeError("not_found", f"there is no run {id[:80]!r}")
         return info
 
-    async def _read_events(self, id: str, after: int) -> Events:
+    async def _read_events(self, id: str, after: int, rows: int = 1) -> Events:
         """Read some events of a run after a number from the log."""
-        events: Events = await self.call(self.log.events, id, after, 1)
+        events: Events = await self.call(self.log.events, id, after, rows)
         return events
 
-    async def follow(
+    def follow(
         self, id: str, after: int = 0, *, ping: float | None = PING
     ) -> AsyncGenerator[Events, None]:
         """Yield the events of a run after a number, until its end; an empty list when a keep-alive is due."""
         live = self.live.get(id)
         if live is not None:
-            async for batch in live.follow(after, ping):
-                yield batch
-            return
+            return live.follow(after, ping)
+        return self._follow_log(id, after, ping)
+
+    async def _follow_log(
+        self, id: str, after: int, ping: float | None
+    ) -> AsyncGenerator[Events, None]:
+        info: RunRecord | None = None
+        """Read after the last events: where it is over and there are no more, these were all."""
         last_yield = time.monotonic()
         while True:
-            info: RunRecord | None = await self.call(self.log.run, id)
-            batch = await self._read_events(id, after)
-            if batch:
-                after = batch[-1][0]
+            events = await self._read_events(id, after, ROWS_AT_ONCE)
+            for start in range(0, len(events), EVENTS_AT_ONCE):
+                batch = events[start : start + EVENTS_AT_ONCE]
                 if len(batch) > FREE_EVENTS:
                     await self._committer.turns.spend(len(batch))
+                after = batch[-1][0]
                 yield batch
                 last_yield = time.monotonic()
+            if events:
+                info = None
                 continue
-            if info is None or info.is_over:
+            if info is not None and info.is_over:
                 return
+            info = await self.call(self.log.run, id)
+            if info is None:
+                return
+            if info.is_over:
+                continue
             if ping is not None and time.monotonic() - last_yield > ping:
                 last_yield = time.monotonic()
                 yield []

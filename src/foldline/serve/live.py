@@ -49,6 +49,7 @@ FREE_EVENTS: Final = 8
 """So many events are sent without waiting for a turn."""
 EVENT_SIZE: Final = 1_000
 """Bytes that an event needs in memory, besides its text."""
+GONE: Final = "it was deleted, or another worker took this one for dead"
 MESSAGE_EDGES: Final = frozenset({"message-start", "message-finish"})
 
 
@@ -237,7 +238,7 @@ class Committer:
     def __init__(
         self,
         log: RunLog,
-        on_failure: Callable[[list[LiveRun]], None],
+        on_failure: Callable[..., None],
         read: Callable[[str, int], Awaitable[Events]],
     ) -> None:
         self.turns = Turns()
@@ -291,7 +292,8 @@ class Committer:
             self.commits += 1
             for run, batch in zip(runs, batches, strict=True):
                 if run.info.id in gone:
-                    self._on_failure([run])
+                    logger.warning("run %s ends: %s", run.info.id, GONE)
+                    self._on_failure([run], GONE)
                 else:
                     run.note_commit(batch)
             # While it waits, it keeps no run and no event in memory.

@@ -29,7 +29,7 @@ from foldline.serve.log.answers import (
     claim_answers,
     release_answers,
 )
-from foldline.serve.log.pruning import RUNS_AT_ONCE, delete_runs, prune
+from foldline.serve.log.pruning import delete_runs, prune
 from foldline.serve.log.records import EventsToKeep, RunRecord, ThreadInfo
 from foldline.serve.log.requests import Repeat, claim_request
 from foldline.serve.log.schema import SCHEMA
@@ -184,13 +184,15 @@ class RunLog:
     def prune(self, older_than: float, waiting_older_than: float = NEVER) -> int:
         """Delete chains of runs that ended before a time, and that wait since before another; return how many."""
         count = 0
-        while True:
-            found = self.database.write(
-                lambda connection: prune(connection, older_than, waiting_older_than)
-            )
+        while found := self.prune_some(older_than, waiting_older_than):
             count += found
-            if found < RUNS_AT_ONCE:
-                return count
+        return count
+
+    def prune_some(self, older_than: float, waiting_older_than: float = NEVER) -> int:
+        """Delete some of them in one transaction; return how many."""
+        return self.database.write(
+            lambda connection: prune(connection, older_than, waiting_older_than)
+        )
 
     # -- workers
 
