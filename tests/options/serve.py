@@ -41,6 +41,7 @@ COUNTS = (
     "max_runs",
     "max_streams",
     "max_events",
+    "stream_buffer",
 )
 WRONG_SETTINGS: list[tuple[str, Any, str]] = [
     *((name, value, "must be") for name in COUNTS for value in (0, -1, 1.5, "many", True)),
@@ -54,10 +55,19 @@ WRONG_SETTINGS: list[tuple[str, Any, str]] = [
     ("cors_origins", ["*", "https://a.example"], "alone"),
     ("cors_origins", [3], "must be Sequence[str]"),
     ("allowed_hosts", "a.example", "must be Sequence[str]"),
+    ("drain_delay", -1, "must be 0 or more"),
+    ("drain_delay", "long", "must be float"),
     ("drain_seconds", -1, "must be 0 or more"),
     ("drain_seconds", "long", "must be float"),
     ("keep_days", -1, "must be 0 or more"),
     ("keep_days", "long", "must be float | None"),
+    ("keep_waiting_days", -1, "must be 0 or more"),
+    ("keep_waiting_days", "long", "must be float | None"),
+    ("prune_every", 0, "must be"),
+    ("prune_every", "often", "must be float"),
+    ("send_timeout", 0, "must be"),
+    ("send_timeout", "long", "must be float"),
+    ("auto_resume", "yes", "must be bool"),
 ]
 
 ROWS = [

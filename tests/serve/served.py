@@ -88,6 +88,8 @@ def answer(request: Any) -> Any:  # noqa: PLR0911, PLR0912, C901  one line per k
         return ["So far so ", Fail(ModelError(f"the wire broke {SECRET}", body=SECRET))]
     if "crash" in text:
         return ["So far so ", Fail(RuntimeError(f"a bug {SECRET}"))]
+    if "gate" in text:
+        return gated(text.split()[-1])
     if "slow" in text:
         return slow(text)
     if "tool names" in text:
@@ -132,6 +134,15 @@ def slow(text: str) -> Any:
     for number in range(1_200 if "minute" in text else 100):
         yield f"{number} "
         yield Stall(0.05)
+
+
+def gated(name: str) -> Any:
+    """Yield a word, and the other one when the test has opened the gate: a file of that name."""
+    yield "before "
+    mark(f"gate-{name}")
+    while not (FOLDER / f"open-{name}").exists():
+        yield Stall(0.02)
+    yield "after"
 
 
 class Talker(ScriptedChatModel):

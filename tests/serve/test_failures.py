@@ -76,9 +76,9 @@ def test_a_strategy_for_a_busy_thread_that_is_not_known_is_refused():
     assert "reject, enqueue, interrupt or rollback" in answer.text
 
 
-def test_old_runs_are_deleted_while_the_server_runs(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("foldline.serve.host.PRUNE_SECONDS", 0.5, raising=False)
-    app = create_app({"chat": ScriptedChatModel(script=["hello"])}, keep_days=1e-6)
+def test_S41_old_runs_are_deleted_while_the_server_runs():
+    model = ScriptedChatModel(script=["hello"])
+    app = create_app({"chat": model}, keep_days=1e-6, prune_every=0.01)
 
     async def main() -> list[int]:
         transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))

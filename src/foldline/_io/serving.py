@@ -6,13 +6,27 @@ A server is async only, so these have no sync version.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from socket import socket
+from ssl import SSLContext
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-__all__ = ["BackgroundTask", "CancelWhen", "Cancelled", "Notice", "Workers", "join_all"]
+from foldline._io.timers import Timers
+
+__all__ = [
+    "BackgroundTask",
+    "CancelWhen",
+    "Cancelled",
+    "Notice",
+    "TimedSteps",
+    "Workers",
+    "accept_last",
+    "join_all",
+]
 
 T = TypeVar("T")
 Cancelled = asyncio.CancelledError
@@ -48,22 +62,59 @@ class Notice:
         for waiter in waiters:
             _wake(waiter)
 
-    async def wait(self, seconds: float | None = None) -> None:
+    async def wait(self, timers: Timers | None = None, seconds: float | None = None) -> None:
         """Wait for the next `set`, or until the timeout."""
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        timer = loop.call_later(seconds, _wake, waiter) if seconds is not None else None
+        if timers is None or seconds is None:
+            await waiter
+            return
+        number = timers.add(seconds, lambda: _wake(waiter))
         try:
             await waiter
         finally:
-            if timer is not None:
-                timer.cancel()
+            timers.remove(number)
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():
         waiter.set_result(None)
+
+
+class TimedSteps(Generic[T]):
+    """Awaits a body, and calls back with the seconds of a step that holds the event loop for too long."""
+
+    __slots__ = ("_body", "_longest", "_on_slow")
+
+    def __init__(
+        self, body: Awaitable[T], longest: float, on_slow: Callable[[float], object]
+    ) -> None:
+        self._body = body
+        self._longest = longest
+        self._on_slow = on_slow
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        steps = self._body.__await__()
+        error: BaseException | None = None
+        while True:
+            begin = time.perf_counter()
+            try:
+                waited = steps.send(None) if error is None else steps.throw(error)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            finally:
+                seconds = time.perf_counter() - begin
+                if seconds > self._longest:
+                    self._on_slow(seconds)
+            error = None
+            try:
+                yield waited
+            except GeneratorExit:
+                steps.close()
+                raise
+            except BaseException as thrown:  # a cancellation, for the body
+                error = thrown
 
 
 class BackgroundTask:
@@ -94,6 +145,25 @@ async def join_all(tasks: Iterable[BackgroundTask]) -> None:
         await task.join()
 
 
+async def accept_last(
+    listener: socket, make_protocol: Callable[[], asyncio.BaseProtocol], ssl: SSLContext | None
+) -> None:
+    """Accept the connections that wait at a listening socket, and close it: none of them is reset."""
+    loop = asyncio.get_running_loop()
+    connections: list[socket] = []
+    listener.settimeout(0)
+    with (
+        listener,
+        suppress(OSError),
+    ):  # there is no other; nothing may be done between this and the close
+        while True:
+            connections.append(listener.accept()[0])
+    for connection in connections:
+        connection.settimeout(0)
+        with suppress(OSError):  # it was closed meanwhile
+            await loop.connect_accepted_socket(make_protocol, connection, ssl=ssl)
+
+
 class CancelWhen:
     """Cancels the body inside it when a watcher ends; `has_fired` is then True, and nothing is raised outside.
 
@@ -116,6 +186,10 @@ class CancelWhen:
 
     async def _run_watcher(self) -> None:
         await self._watcher()
+        self.fire()
+
+    def fire(self) -> None:
+        """Cancel the body now."""
         if not self._is_over and self._task is not None:
             self.has_fired = True
             self._task.cancel()

@@ -42,7 +42,10 @@ WORKERS: Final = Kind("workers", 1, "foldline_workers", {})
 SNAPSHOTS: Final = Kind("snapshots", 1, "foldline_snapshots", {})
 SERVE: Final = Kind("serve", 1, "serve_runs", {})
 SERVE_ANSWERS: Final = Kind("serve_answers", 1, "serve_answers", {})
-KINDS: Final = (HISTORY, CHECKPOINTS, WORKERS, SNAPSHOTS, SERVE, SERVE_ANSWERS)
+SERVE_REQUESTS: Final = Kind("serve_requests", 1, "serve_requests", {})
+KINDS: Final = (
+    HISTORY, CHECKPOINTS, WORKERS, SNAPSHOTS, SERVE, SERVE_ANSWERS, SERVE_REQUESTS,
+)  # fmt: skip
 """The schemas themselves lie in higher layers: a test compares the versions."""
 
 Delete = Callable[[str, str, Iterable[str]], int]
@@ -85,6 +88,10 @@ def delete_served_runs(place: str | Path, runs: Iterable[str], threads: Iterable
         delete("serve_answers", "asked", ids)
         return delete("serve_chains", "run", ids)
 
+    def delete_requests(delete: Delete, select: Select) -> int:
+        ids.update(select("id", "serve_runs", "thread", threads))
+        return delete("serve_requests", "run", ids)
+
     def delete_runs(delete: Delete, select: Select) -> int:
         ids.update(select("id", "serve_runs", "thread", threads))
         delete("serve_threads", "id", threads)
@@ -96,8 +103,10 @@ def delete_served_runs(place: str | Path, runs: Iterable[str], threads: Iterable
     _delete(
         place, SERVE_ANSWERS, delete_answers
     )  # while the runs can still be found, if this is cut off
+    _delete(place, SERVE_REQUESTS, delete_requests)
     count = _delete(place, SERVE, delete_runs)
     _delete(place, SERVE_ANSWERS, delete_answers)  # what was answered meanwhile
+    _delete(place, SERVE_REQUESTS, delete_requests)
     return count
 
 

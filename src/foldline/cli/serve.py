@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,34 +40,25 @@ def serve(
 ) -> int:
     """Serve until interrupted."""
     _need_extra()
-    import uvicorn
 
-    from foldline.serve.gateway import read_config
+    def read_plan() -> dict[str, Any]:
+        """Read the file again, and return what the server is to be."""
+        return _make_plan(
+            targets,
+            models,
+            config,
+            log=log,
+            no_auth=no_auth,
+            origins=origins,
+            trace=trace,
+            drain=drain,
+        )
 
-    settings = read_config(config) if config is not None else {}
-    server_options: dict[str, Any] = dict(settings.get("serve") or {})
-    address = host or server_options.pop("host", "127.0.0.1")
-    number = port if port is not None else int(server_options.pop("port", 8000))
-    count = workers if workers is not None else int(server_options.pop("workers", 1))
-    for name in ("host", "port", "workers"):
-        server_options.pop(name, None)
-    server_options["log"] = (
-        log or server_options.get("log") or str(make_folder_of(data_dir() / "serve.db"))
-    )
-    if trace and "traces" not in server_options:
-        server_options["traces"] = str(traces_place())
-    if no_auth:
-        server_options["no_auth"] = True
-    if origins:
-        server_options["cors_origins"] = list(origins)
-    if drain is not None:
-        server_options["drain_seconds"] = drain
-    plan = {
-        "targets": list(targets),
-        "models": list(models),
-        "config": str(config) if config is not None else None,
-        "settings": server_options,
-    }
+    plan = read_plan()
+    address = host or plan["host"]
+    number = port if port is not None else plan["port"]
+    count = workers if workers is not None else plan["workers"]
+    server_options = plan["settings"]
     note = _check_address(address, server_options)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     os.environ[PASSED_ON] = json.dumps(plan)
@@ -79,18 +70,73 @@ def serve(
         "port": number,
         "log_level": "warning",
         "access_log": False,
-        "timeout_graceful_shutdown": int(server_options.get("drain_seconds", 30)) + 1,
         "timeout_keep_alive": 75,
         "server_header": False,
     }
     if count > 1:
         app.server.host.log.close()
-        uvicorn.run(
-            "foldline.cli.serve:make_from_environment", factory=True, workers=count, **options
-        )
-    else:
-        uvicorn.run(app, **options)
+
+        def read_again() -> None:
+            os.environ[PASSED_ON] = json.dumps(read_plan())
+
+        return _supervise(options, count, read_again)
+    from foldline.serve.draining import make_server
+
+    make_server(app, options).run()
     return 0
+
+
+def _supervise(options: dict[str, Any], count: int, read_again: Callable[[], None]) -> int:
+    """Run several workers; return the status of the process."""
+    import uvicorn
+
+    from foldline.serve.supervisor import Supervisor
+
+    listener = uvicorn.Config("", host=options["host"], port=options["port"]).bind_socket()
+    return Supervisor(
+        make_from_environment, options, sockets=[listener], count=count, read_again=read_again
+    ).run()
+
+
+def _make_plan(
+    targets: Sequence[str],
+    models: Sequence[str],
+    config: Path | None,
+    *,
+    log: str | None,
+    no_auth: bool,
+    origins: Sequence[str],
+    trace: bool,
+    drain: float | None,
+) -> dict[str, Any]:
+    """Return what is served and how, from the options and the file."""
+    from foldline.serve.gateway import read_config
+
+    settings = read_config(config) if config is not None else {}
+    server_options: dict[str, Any] = dict(settings.get("serve") or {})
+    plan = {
+        "host": server_options.pop("host", "127.0.0.1"),
+        "port": int(server_options.pop("port", 8000)),
+        "workers": int(server_options.pop("workers", 1)),
+    }
+    server_options["log"] = (
+        log or server_options.get("log") or str(make_folder_of(data_dir() / "serve.db"))
+    )
+    if trace and "traces" not in server_options:
+        server_options["traces"] = str(traces_place())
+    if no_auth:
+        server_options["no_auth"] = True
+    if origins:
+        server_options["cors_origins"] = list(origins)
+    if drain is not None:
+        server_options["drain_seconds"] = drain
+    return {
+        **plan,
+        "targets": list(targets),
+        "models": list(models),
+        "config": str(config) if config is not None else None,
+        "settings": server_options,
+    }
 
 
 def make_from_environment() -> ServeApp:

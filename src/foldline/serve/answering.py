@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TypeAlias
 
 from foldline.exceptions import UsageError
 from foldline.serve.apps import RunRequest
 from foldline.serve.errors import ServeError, failure_of
 from foldline.serve.host import RunHost
+from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.log.answers import CONTINUED, Claim, Refusal
 from foldline.serve.log.records import RunRecord
+from foldline.serve.log.requests import Repeat
 from foldline.workflows.interrupts import Command, Interrupt, answers_for
 
-__all__ = ["AnyRun", "LoggedRun", "claims_of", "earlier_run", "stored_answers"]
+__all__ = ["AnyRun", "LoggedRun", "claims_of", "earlier_run", "repeated_run", "stored_answers"]
 
 
 class LoggedRun:
@@ -31,6 +34,8 @@ class LoggedRun:
 
     def __init__(self, host: RunHost, info: RunRecord) -> None:
         self.info = info
+        self.forgets = False
+        """The first request has decided whether the run is deleted."""
         self._host = host
 
     @property
@@ -43,15 +48,28 @@ class LoggedRun:
         """The output as JSON, after its end."""
         return (self.info.result or {}).get("output")
 
-    def follow(self, after: int, ping: float | None) -> AsyncGenerator[Events, None]:
+    async def follow(self, after: int, ping: float | None) -> AsyncGenerator[Events, None]:
         """Yield its events."""
-        return self._host.follow(self.info.id, after, ping=ping)
+        async with aclosing(self._host.follow(self.info.id, after, ping=ping)) as batches:
+            async for batch in batches:
+                yield batch
+        await self._refresh()
+
+    async def all_events(self) -> list[JsonObject]:
+        """Return all its events."""
+        return [event async for batch in self.follow(0, None) for _, event in batch]
 
     async def wait_for_end(self) -> None:
         """Wait until the end is in the log."""
         async for _ in self.follow(self.info.last_seq, None):
             pass
-        self.info = await self._host.read(self.info.id) or self.info
+
+    async def _refresh(self) -> None:
+        """Read how it ended, into the record that others have, too."""
+        end = await self._host.read(self.info.id)
+        if end is not None:
+            self.info.status, self.info.finished = end.status, end.finished
+            self.info.last_seq, self.info.result = end.last_seq, end.result
 
 
 AnyRun: TypeAlias = LiveRun | LoggedRun
@@ -105,6 +123,17 @@ async def earlier_run(
         f"another run has continued this one: answer or resume {refusal.last}, the last of them",
         code="continued",
     )
+
+
+async def repeated_run(host: RunHost, caller: Caller, repeat: Repeat) -> LoggedRun:
+    """Return the run that an equal request started; raise `ServeError` if the requests differ."""
+    if not repeat.is_equal:
+        raise ServeError(
+            "conflict",
+            f"another request had this Idempotency-Key, and started the run {repeat.run}: use a new key",
+            code="idempotency_mismatch",
+        )
+    return LoggedRun(host, await host.find(caller, repeat.run))
 
 
 def _dump(value: object) -> str:

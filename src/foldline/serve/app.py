@@ -26,8 +26,10 @@ from foldline.serve.keys import KeyStore
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.openapi import openapi_json
+from foldline.serve.resuming import AutoResume
 from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.settings import ServeSettings
+from foldline.serve.sse import RAW_SEND
 from foldline.serve.studio_mount import studio_routes
 from foldline.serve.wires import (
     agui,
@@ -74,6 +76,7 @@ class ServeApp(Starlette):
             error = ServeError("invalid_request", "the header Host is no name of a host")
             await self.server.error_response(native.WIRE, error)(scope, receive, send)
             return
+        scope[RAW_SEND] = send
         await super().__call__(scope, receive, send)
 
 
@@ -121,6 +124,7 @@ def create_app(
     routes: list[BaseRoute] = [
         Route("/healthz", _healthz),
         Route("/readyz", _Ready(server).answer),
+        Route("/startupz", _startupz),
         Route("/openapi.json", server.endpoint(native.WIRE, openapi_json)),
         Route("/metrics", server.endpoint(chat_completions.WIRE, _metrics)),
     ]
@@ -137,6 +141,8 @@ def create_app(
             stack.push_async_callback(host.close)
             if tracer is not None:
                 stack.callback(tracer.close)
+            if settings.auto_resume:
+                stack.push_async_callback(AutoResume(server).start().stop)
             yield
 
     middleware = []
@@ -165,14 +171,18 @@ async def _healthz(_: Request) -> Response:
     return JsonResponse({"status": "ok"})
 
 
+async def _startupz(_: Request) -> Response:
+    return JsonResponse({"status": "started"})  # the apps are loaded before the first request
+
+
 class _Ready:
     def __init__(self, server: Server) -> None:
         self._server = server
 
     async def answer(self, _: Request) -> Response:
         host = self._server.host
-        if host.is_closing:
-            return JsonResponse({"status": "shutting down"}, status_code=503)
+        if host.is_draining:
+            return JsonResponse({"status": "draining"}, status_code=503)
         try:
             await host.call(host.log.database.rows, "SELECT 1")
         except Exception:  # noqa: BLE001  with any error of the log, the server is not ready

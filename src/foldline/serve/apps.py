@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from foldline._config import RunnableConfig
 from foldline._items.base import BaseStore
@@ -34,6 +34,7 @@ __all__ = [
     "AppKind",
     "Emit",
     "InnerView",
+    "RunOutput",
     "RunRequest",
     "Servable",
     "ServedApp",
@@ -49,6 +50,18 @@ InnerView = Literal["stream_log", "stream_events"]
 Snapshot: TypeAlias = "AgentSnapshot | GraphSnapshot"
 """A checkpoint of a thread."""
 CHATTY_NAMES: Final = ("messages", "chat_history", "history")
+
+
+class RunOutput(Protocol):
+    """Takes the events of a run."""
+
+    def emit(
+        self, method: str, data: object, namespace: list[str] | None = None, node: str | None = None
+    ) -> None:
+        """Take an event."""
+
+    async def pace(self) -> None:
+        """Give way to other runs, where it is time; called after each event."""
 
 
 @dataclass(slots=True)

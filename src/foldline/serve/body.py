@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 
-__all__ = ["Body", "check_media", "read_body"]
+__all__ = ["Body", "body_of", "check_media", "read_bytes"]
 
 LONGEST_NAME: Final = 256
 URL_FIELDS: Final = frozenset({"url", "image_url", "file_url", "video_url", "audio_url"})
@@ -128,9 +128,8 @@ def refusal(place: str, sentence: str) -> ServeError:
     return ServeError("invalid_request", f"{place} {sentence}", code=None)
 
 
-async def read_body(request: Request, largest: int, *, may_be_empty: bool = False) -> Body:
-    """Read a request's JSON object, up to a size."""
-    data = await read_bytes(request, largest)
+def body_of(data: bytes, *, may_be_empty: bool = False) -> Body:
+    """Return a request's JSON object."""
     if not data.strip() and may_be_empty:
         return Body({})
     return Body(parse_json(data))

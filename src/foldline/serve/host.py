@@ -11,20 +11,21 @@ from typing import Any, Final, TypeVar
 
 from foldline._config import RunnableConfig
 from foldline._io import ASYNC, shield
-from foldline._io.serving import BackgroundTask, Cancelled, Workers, join_all
+from foldline._io.serving import BackgroundTask, Cancelled, TimedSteps, Workers, join_all
+from foldline._io.timers import Timers
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import NothingToResumeError, is_invalid_resume
 from foldline.language_models._call.policies.usage_scope import Limits, UsageScope, usage_scope
 from foldline.prices import cost_of, find_prices
-from foldline.serve.apps import Emit, RunRequest, ServedApp
+from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.errors import PROVIDER_FAULTS, REFUSALS, ServeError, failure_of, mask_secrets
 from foldline.serve.estimate import Estimate
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller
-from foldline.serve.live import Committer, Events, LiveRun
+from foldline.serve.live import EVENTS_AT_ONCE, FREE_EVENTS, Committer, Events, LiveRun
 from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord, RunStatus
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import NEVER, RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.quotas import QuotaReservation, Quotas
 from foldline.serve.running import run_app
@@ -43,8 +44,12 @@ BEAT: Final = 0.5
 """Seconds between two reads of the stop requests that came through other workers."""
 MARKING_BEATS: Final = 20
 """After how many of them runs of dead workers are looked for: one of another machine is watched before it is dead."""
-PRUNE_SECONDS: Final = 3600.0
-"""Seconds between two deletions of old runs."""
+DAY: Final = 86_400.0
+NO_LOG: Final = "the server's run log cannot be written"
+LONGEST_TURN: Final = 0.25
+"""Seconds for which the code of an app may hold the event loop without a warning."""
+ROWS_AT_ONCE: Final = 8
+"""Rows of events that are read at once from the log."""
 POLL: Final = 0.05
 """Seconds between two reads of a run of another worker."""
 
@@ -73,12 +78,14 @@ class RunHost:
         self.metrics = metrics
         self.quotas = Quotas(log.database)
         self.live: dict[str, LiveRun] = {}
+        self.is_draining = False
+        """Whether the server will end: load balancers are to look elsewhere, and requests are still served."""
         self.is_closing = False
         self.is_open = False
         self._callbacks = callbacks
-        self._committer = Committer(log, self._drop)
+        self._committer = Committer(log, self._drop, self._read_events)
         self._readers = Workers(4, "foldline-serve-read")
-        self._heartbeat: BackgroundTask | None = None
+        self._chores: list[BackgroundTask] = []
         self._stopped: set[str] = set()
         self._is_drained = False
         """Whether the time for runs to end is over: the server closes."""
@@ -92,28 +99,50 @@ class RunHost:
         self.is_open = True
         await self.call(self.log.mark_interrupted)
         await self.call(self.log.beat)
-        await self._prune()
-        self._heartbeat = BackgroundTask(self._beat_forever())
+        self._chores = [
+            BackgroundTask(self._beat_forever()),
+            BackgroundTask(self._prune_forever()),
+        ]
 
-    async def close(self) -> None:
-        """Wait up to `drain_seconds` for runs, stop the others, and close the log."""
-        self.is_closing = True
+    def end_runs(self) -> None:
+        """Let `drain` wait no longer: the runs are interrupted."""
+        self._is_drained = True
+
+    async def drain(self, on_wait: Callable[[], None] | None = None) -> float:
+        """Start no more runs, wait up to `drain_seconds` for those under way, and interrupt the others.
+
+        Return how many of these seconds are left.
+        """
+        self.is_draining = self.is_closing = True
         deadline = time.monotonic() + self.settings.drain_seconds
-        while self.live and time.monotonic() < deadline:
+        while self.live and time.monotonic() < deadline and not self._is_drained:
             await ASYNC.sleep(0.02)
+            if on_wait is not None:
+                on_wait()
+        seconds_left = 0.0 if self._is_drained else deadline - time.monotonic()
         self._is_drained = True
         runs = list(self.live.values())
         for run in runs:
             self._interrupt(run)
         await join_all(run.task for run in runs if run.task is not None)
-        if self._heartbeat is not None:
-            self._heartbeat.cancel()
-            await self._heartbeat.join()
+        return max(0.0, seconds_left)
+
+    async def close(self) -> None:
+        """Drain, if nobody has, and close the log."""
+        await self.drain()
+        for chore in self._chores:
+            chore.cancel()
+        await join_all(self._chores)
         await self._committer.close()
         with suppress(Exception):
             await self.call(self.log.leave)
         self._readers.close()
         self.log.close()
+
+    @property
+    def timers(self) -> Timers:
+        """Waits that rarely run out."""
+        return self._committer.timers
 
     @property
     def commits(self) -> int:
@@ -125,23 +154,30 @@ class RunHost:
         return await self._readers.call(function, *values)
 
     async def _prune(self) -> None:
-        """Delete the runs that are older than `keep_days`."""
-        if self.settings.keep_days is not None:
-            await self.call(self.log.prune, time.time() - self.settings.keep_days * 86_400)
+        """Delete old runs: those that ended, and those that wait for a person, each after its time."""
+        days, waiting_days = self.settings.keep_days, self.settings.keep_waiting_days
+        if days is None and waiting_days is None:
+            return
+        now = time.time()
+        older_than = now - days * DAY if days is not None else NEVER
+        waiting_older_than = now - waiting_days * DAY if waiting_days is not None else NEVER
+        while await self.call(self.log.prune_some, older_than, waiting_older_than):
+            pass
+
+    async def _prune_forever(self) -> None:
+        while True:
+            with suppress(Exception):  # the log may answer next time
+                await self._prune()
+            await ASYNC.sleep(self.settings.prune_every)
 
     async def _beat_forever(self) -> None:
         count = 0
-        prune_time = time.monotonic() + PRUNE_SECONDS
         while True:
             await ASYNC.sleep(BEAT)
             count += 1
             if count % MARKING_BEATS == 0:
                 with suppress(Exception):
                     await self.call(self.log.mark_interrupted)
-            if time.monotonic() >= prune_time:
-                prune_time = time.monotonic() + PRUNE_SECONDS
-                with suppress(Exception):
-                    await self._prune()
             with suppress(Exception):
                 run_ids: set[str] = (
                     await self.call(self.log.beat)
@@ -168,11 +204,12 @@ class RunHost:
         logged_request: JsonObject | None = None,
         resumes: RunRecord | None = None,
         claims: Sequence[Claim] = (),
+        request_key: tuple[str, str] | None = None,
     ) -> LiveRun:
         """Start a run, or one that continues another; return when it is in the log.
 
-        Raise `ServeError` where the caller may not. If others have claimed what it answers, nothing is started, and
-        the run has a `refusal`.
+        Raise `ServeError` where the caller may not. If others have claimed what it answers, or a request with the same
+        key was first, nothing is started, and the run has a `refusal`.
         """
         if self.is_closing:
             raise ServeError("unavailable", "the server is shutting down: try again", 1.0)
@@ -187,7 +224,8 @@ class RunHost:
         )  # fmt: skip
         if resumes is not None:
             info.resumes, info.first = resumes.id, resumes.root
-        run = LiveRun(info, self._committer, self.settings.max_events)
+        info.request_key = request_key
+        run = LiveRun(info, self._committer, self.settings.max_events, self.settings.stream_buffer)
         self.live[info.id] = run
         run.task = BackgroundTask(self._run(_Work(run, app, request, reservation, list(claims))))
         await run.wait_for_begin()
@@ -196,7 +234,7 @@ class RunHost:
         return run
 
     async def _begin(self, work: _Work) -> bool:
-        """Write a run that continues another; return False if others were first, or the log cannot be written."""
+        """Write a run that claims something; return False if others were first, or the log cannot be written."""
         run = work.run
         try:
             run.refusal = await self.call(self.log.begin, run.info, work.claims)
@@ -245,7 +283,8 @@ class RunHost:
         needs_scope = limits is not None or app.kind != "model" or request.inner_view is not None
         scope: UsageScope | None = None
         request.config = self._config(run, app, request)
-        if run.info.resumes is not None and not await self._begin(work):
+        is_claimed = run.info.resumes is not None or run.info.request_key is not None
+        if is_claimed and not await self._begin(work):
             return
         self.metrics.count_start(run.info.wire)
         try:
@@ -254,9 +293,9 @@ class RunHost:
                 raise Cancelled
             if needs_scope:
                 with usage_scope(limits) as scope:
-                    run.output = await _run_app(app, request, run.emit)
+                    run.output = await _run_app(app, request, run)
             else:
-                run.output = await _run_app(app, request, run.emit)
+                run.output = await _run_app(app, request, run)
             questions = _questions(run)
             if questions:
                 status, result["interrupts"] = "waiting", questions
@@ -327,16 +366,16 @@ class RunHost:
         text = mask_secrets(f"{type(error).__name__}: {error}")
         logger.log(level, "run %s of %s failed: %s", run.info.id, run.info.app, text)
 
-    def _drop(self, runs: list[LiveRun]) -> None:
+    def _drop(self, runs: list[LiveRun], reason: str = NO_LOG) -> None:
         for run in runs:
             if run.task is not None and not run.task.is_done:
                 run.task.cancel()
-            self._lose(run)
+            self._lose(run, reason)
 
-    def _lose(self, run: LiveRun) -> None:
+    def _lose(self, run: LiveRun, reason: str = NO_LOG) -> None:
         self.live.pop(run.info.id, None)
         run.info.status = "error"
-        failure = ServeError("unavailable", "the server's run log cannot be written", 5.0)
+        failure = ServeError("unavailable", reason, 5.0)
         run.info.result = {"error": failure.as_json()}
         run.lose()
 
@@ -376,7 +415,7 @@ class RunHost:
     def _interrupt(run: LiveRun) -> None:
         # A run that has not begun ends when it has: cancelled before that, its client would wait for ever, what it has
         # reserved would stay, and after its claim it would be in the log without an end.
-        if run.task is not None and run.events:
+        if run.task is not None and run.count:
             run.task.cancel()
 
     async def stop(self, info: RunRecord) -> None:
@@ -402,40 +441,78 @@ class RunHost:
             raise ServeError("not_found", f"there is no run {id[:80]!r}")
         return info
 
-    async def follow(
+    async def _read_events(self, id: str, after: int, rows: int = 1) -> Events:
+        """Read some events of a run after a number from the log."""
+        events: Events = await self.call(self.log.events, id, after, rows)
+        return events
+
+    def follow(
         self, id: str, after: int = 0, *, ping: float | None = PING
     ) -> AsyncGenerator[Events, None]:
         """Yield the events of a run after a number, until its end; an empty list when a keep-alive is due."""
         live = self.live.get(id)
         if live is not None:
-            async for batch in live.follow(after, ping):
-                yield batch
-            return
+            return live.follow(after, ping)
+        return self._follow_log(id, after, ping)
+
+    async def _follow_log(
+        self, id: str, after: int, ping: float | None
+    ) -> AsyncGenerator[Events, None]:
+        info: RunRecord | None = None
+        """Read after the last events: where it is over and there are no more, these were all."""
         last_yield = time.monotonic()
         while True:
-            info: RunRecord | None = await self.call(self.log.run, id)
-            batch = await self.call(self.log.events, id, after)
-            if batch:
+            events = await self._read_events(id, after, ROWS_AT_ONCE)
+            for start in range(0, len(events), EVENTS_AT_ONCE):
+                batch = events[start : start + EVENTS_AT_ONCE]
+                if len(batch) > FREE_EVENTS:
+                    await self._committer.turns.spend(len(batch))
                 after = batch[-1][0]
-                last_yield = time.monotonic()
                 yield batch
+                last_yield = time.monotonic()
+            if events:
+                info = None
                 continue
-            if info is None or info.is_over:
+            if info is not None and info.is_over:
                 return
+            info = await self.call(self.log.run, id)
+            if info is None:
+                return
+            if info.is_over:
+                continue
             if ping is not None and time.monotonic() - last_yield > ping:
                 last_yield = time.monotonic()
                 yield []
             await ASYNC.sleep(POLL)
 
 
-async def _run_app(app: ServedApp, request: RunRequest, emit: Emit) -> object:
+async def _run_app(app: ServedApp, request: RunRequest, run: LiveRun) -> object:
+    watch = _SlowApp(app.name, run.info.id)
     try:
-        return await run_app(app, request, emit)
+        return await TimedSteps(run_app(app, request, run), LONGEST_TURN, watch.note)
     except NothingToResumeError:
         if not request.goes_on:
             raise
         request.command = None
-        return await run_app(app, request, emit)
+        return await TimedSteps(run_app(app, request, run), LONGEST_TURN, watch.note)
+
+
+class _SlowApp:
+    """Warns once of a run that holds up all others."""
+
+    def __init__(self, app: str, run: str) -> None:
+        self._app = app
+        self._run = run
+        self._is_noted = False
+
+    def note(self, seconds: float) -> None:
+        if not self._is_noted:
+            self._is_noted = True
+            logger.warning(
+                "%s held up all other runs for %.0f ms (run %s): blocking code belongs into a plain function, which "
+                "runs in a thread",
+                self._app, seconds * 1000, self._run,
+            )  # fmt: skip
 
 
 def _note_refusal(run: LiveRun, request: RunRequest, error: Exception, result: JsonObject) -> None:
@@ -449,8 +526,7 @@ def _note_refusal(run: LiveRun, request: RunRequest, error: Exception, result: J
             result["interrupts"] = [jsonable(request_data(question)) for question in questions]
     else:
         # An app refuses before it does anything.
-        has_begun = any(event["method"] not in ("run", "lifecycle") for event in run.events)
-        run.is_refused = isinstance(error, REFUSALS) and not has_begun
+        run.is_refused = isinstance(error, REFUSALS) and not run.has_begun
     if run.is_refused:
         result["refused"] = True
 
@@ -458,7 +534,7 @@ def _note_refusal(run: LiveRun, request: RunRequest, error: Exception, result: J
 def _questions(run: LiveRun) -> list[JsonObject]:
     return [
         event["params"]["data"]
-        for event in run.events
+        for event in run.key_events
         if event["method"] == "input.requested" and not event["params"]["namespace"]
     ]
 
@@ -471,7 +547,7 @@ def _usage_and_cost(
         return dict(scope.usage), scope.cost
     usage: JsonObject | None = None
     model_metadata: JsonObject = {}
-    for event in reversed(run.events):
+    for event in reversed(run.key_events):
         if event["method"] == "messages":
             data = event["params"]["data"]
             if data["event"] == "message-finish":

@@ -8,17 +8,28 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
 from foldline._io import ASYNC
 from foldline._io.serving import BackgroundTask, Notice, Workers
+from foldline._io.timers import Timers
+from foldline._io.turns import SLICE, Turns
 from foldline.exceptions import FoldlineError
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.log.answers import Refusal
-from foldline.serve.log.records import EventsToKeep, RunRecord, RunStatus, make_event
+from foldline.serve.log.records import (
+    EventsToKeep,
+    RunRecord,
+    RunStatus,
+    end_event,
+    make_event,
+)
+from foldline.serve.log.requests import Repeat
 from foldline.serve.log.run_log import RunLog
+from foldline.serve.settings import MEBIBYTE
 
 __all__ = ["Committer", "Events", "LiveRun"]
 
@@ -28,14 +39,39 @@ Events = list[tuple[int, JsonObject]]
 """Events with their numbers."""
 LONGEST_WAIT: Final = 0.02
 WAIT_PER_RUN: Final = 0.0005
+EVENTS_AT_ONCE: Final = 32
+"""Events of one run in one commit of many runs, and in one piece that a follower gets."""
+EVENTS_OF_COMMIT: Final = 1_024
+"""Events in one commit of few runs: a slow disk is not asked more often than needed."""
+MOST_UNLOGGED: Final = 1_024
+"""A run with more events that are not in the log waits for it."""
+FREE_EVENTS: Final = 8
+"""So many events are sent without waiting for a turn."""
+EVENT_SIZE: Final = 1_000
+"""Bytes that an event needs in memory, besides its text."""
+GONE: Final = "it was deleted, or another worker took this one for dead"
+MESSAGE_EDGES: Final = frozenset({"message-start", "message-finish"})
 
 
 class LiveRun:
-    """A run of this process."""
+    """A run of this process.
 
-    def __init__(self, info: RunRecord, committer: Committer, largest: int) -> None:
+    Its last events are in memory, up to `stream_buffer` bytes of those that are in the log. A follower that is further
+    behind is fed from the log.
+    """
+
+    def __init__(
+        self, info: RunRecord, committer: Committer, largest: int, stream_buffer: int = MEBIBYTE
+    ) -> None:
         self.info = info
         self.events: list[JsonObject] = []
+        """The events in memory."""
+        self.dropped_count = 0
+        """The number of events before them, which are in the log only."""
+        self.key_events: list[JsonObject] = []
+        """Those that say how the run ends: questions, and the starts and ends of messages."""
+        self.has_begun = False
+        """Whether the app has done anything."""
         self.logged_count = 0
         """The number of events in the log."""
         self.is_new = True
@@ -47,19 +83,38 @@ class LiveRun:
         self.followers = 0
         self.forgets = False
         """Whether the run is deleted when it has ended."""
-        self.refusal: Refusal | None = None
-        """Why it does not continue another run: others were first."""
+        self.refusal: Refusal | Repeat | None = None
+        """Why it was not started: others were first to continue a run, or the request is a repeat."""
         self.is_refused = False
         """Whether the app refused to start: what the run has claimed is free again."""
         self._committer = committer
         self._remaining_events = largest
         self._change = Notice()
+        self._paced_count = 0
+        self._buffer = stream_buffer
+        self._sizes: deque[tuple[int, int]] = deque()
+        """The numbers and sizes of logged events in memory, by commits."""
+        self._size = 0
+
+    @property
+    def count(self) -> int:
+        """The number of events."""
+        return self.dropped_count + len(self.events)
 
     def emit(
         self, method: str, data: object, namespace: list[str] | None = None, node: str | None = None
     ) -> None:
         """Add an event."""
-        self.events.append(make_event(method, data, int(time.time() * 1000), namespace, node))
+        event = make_event(method, data, int(time.time() * 1000), namespace, node)
+        self.events.append(event)
+        if method == "messages":
+            self.has_begun = True
+            if event["params"]["data"]["event"] in MESSAGE_EDGES:
+                self.key_events.append(event)
+        elif method not in ("run", "lifecycle"):
+            self.has_begun = True
+            if method == "input.requested":
+                self.key_events.append(event)
         self._remaining_events -= 1
         if self._remaining_events < 0:
             raise ServeError(
@@ -67,24 +122,35 @@ class LiveRun:
             )
         self._committer.note(self)
 
+    async def pace(self) -> None:
+        """Give way to others after some events, and wait for the log where it is far behind."""
+        count = self.count - self._paced_count
+        if count < SLICE:
+            return
+        self._paced_count += count
+        await self._committer.turns.spend(count)
+        while self.count - self.logged_count > MOST_UNLOGGED and not self.is_over:
+            await self._change.wait()
+
     def end(self, status: RunStatus, result: JsonObject) -> None:
         """Add the event of the run's end."""
         self.info.status, self.info.finished = status, time.time()
         self.info.result = result
-        data = {"event": status, "error": result.get("error"), "usage": result.get("usage")}
-        self.events.append(make_event("run", data, int(time.time() * 1000)))
+        self.events.append(end_event(status, result))
         self.is_ending = True
         self._committer.note(self)
 
-    def take(self) -> EventsToKeep:
-        """Return the events that are not in the log yet."""
-        first = self.logged_count + 1
+    def take(self, limit: int) -> EventsToKeep:
+        """Return the next events that are not in the log yet."""
+        first = self.logged_count - self.dropped_count
+        events = self.events[first : first + limit]
+        is_last = first + len(events) == len(self.events)
         batch = EventsToKeep(
             self.info,
-            first,
-            self.events[self.logged_count :],
+            self.logged_count + 1,
+            events,
             self.is_new,
-            self.is_ending,
+            self.is_ending and is_last,
             self.is_refused,
         )
         self.is_new = False
@@ -95,11 +161,27 @@ class LiveRun:
         self.logged_count += len(batch.events)
         self.info.last_seq = self.logged_count
         self.is_over = batch.is_over
+        if self.logged_count < self.count:
+            self._committer.note(self)
+        self._shrink(len(batch.events), batch.size)
         self._change.set()
+
+    def _shrink(self, count: int, size: int) -> None:
+        """Drop events that are in the log, the oldest first, where they need too much memory."""
+        if self.forgets:
+            return  # they leave the log at the end, and readers may be behind
+        size += count * EVENT_SIZE
+        self._sizes.append((count, size))
+        self._size += size
+        while self._size > self._buffer and self._sizes:
+            count, size = self._sizes.popleft()
+            self._size -= size
+            self.dropped_count += count
+            del self.events[:count]
 
     def lose(self) -> None:
         """End the run because the log cannot be written; events that are not in it are dropped."""
-        del self.events[self.logged_count :]
+        del self.events[self.logged_count - self.dropped_count :]
         self.is_over = True
         self._change.set()
 
@@ -109,18 +191,35 @@ class LiveRun:
         try:
             while True:
                 if after < self.logged_count:
-                    batch = self.events[after : self.logged_count]
-                    numbered = list(enumerate(batch, after + 1))
-                    after = self.logged_count
-                    yield numbered
+                    batch = await self._next_events(after)
+                    if not batch:
+                        return  # the run was deleted
+                    after = batch[-1][0]
+                    if len(batch) > FREE_EVENTS:
+                        await self._committer.turns.spend(len(batch))
+                    yield batch
                 elif self.is_over:
                     return
                 else:
-                    await self._change.wait(ping)
+                    await self._change.wait(self._committer.timers, ping)
                     if after >= self.logged_count and not self.is_over:
                         yield []
         finally:
             self.followers -= 1
+
+    async def _next_events(self, after: int) -> Events:
+        """Return some of the logged events after a number."""
+        first = after - self.dropped_count
+        if first < 0:
+            return await self._committer.read(self.info.id, after)
+        last = min(self.logged_count - self.dropped_count, first + EVENTS_AT_ONCE)
+        return list(enumerate(self.events[first:last], after + 1))
+
+    async def all_events(self) -> list[JsonObject]:
+        """Return all logged events, also those that are no more in memory."""
+        if not self.dropped_count:
+            return self.events[: self.logged_count]
+        return [event async for batch in self.follow(0, None) for _, event in batch]
 
     async def wait_for_begin(self) -> None:
         """Wait until the run is in the log: its id may be given away then."""
@@ -136,7 +235,16 @@ class LiveRun:
 class Committer:
     """Writes the events of live runs to the log, those of many runs in one transaction."""
 
-    def __init__(self, log: RunLog, on_failure: Callable[[list[LiveRun]], None]) -> None:
+    def __init__(
+        self,
+        log: RunLog,
+        on_failure: Callable[..., None],
+        read: Callable[[str, int], Awaitable[Events]],
+    ) -> None:
+        self.turns = Turns()
+        self.timers = Timers()
+        self.read = read
+        """Reads some events of a run after a number from the log."""
         self._log = log
         self._on_failure = on_failure
         self._dirty: dict[LiveRun, None] = {}
@@ -172,17 +280,24 @@ class Committer:
             await ASYNC.sleep(min(LONGEST_WAIT, count * WAIT_PER_RUN) if count > 1 else 0)
             runs = list(self._dirty)
             self._dirty.clear()
-            batches = [run.take() for run in runs]
-            count = len(batches)
+            count = len(runs)
+            limit = max(EVENTS_AT_ONCE, EVENTS_OF_COMMIT // count)
+            batches = [run.take(limit) for run in runs]
             try:
-                await self._thread.call(self._log.keep, batches)
+                gone = await self._thread.call(self._log.keep, batches)
             except (FoldlineError, OSError) as error:
                 await self._fail(runs, error)
                 continue
             self.is_failing = False
             self.commits += 1
             for run, batch in zip(runs, batches, strict=True):
-                run.note_commit(batch)
+                if run.info.id in gone:
+                    logger.warning("run %s ends: %s", run.info.id, GONE)
+                    self._on_failure([run], GONE)
+                else:
+                    run.note_commit(batch)
+            # While it waits, it keeps no run and no event in memory.
+            del run, runs, batch, batches
 
     async def _fail(self, runs: list[LiveRun], error: Exception) -> None:
         """End the runs: clients may see only events that are in the log."""

@@ -20,7 +20,7 @@ from foldline.outputs import ChatGenerationChunk
 from foldline.protocol.replay import message_to_events
 from foldline.protocol.writer import EventWriter
 from foldline.runnables.utils import AddableDict
-from foldline.serve.apps import Emit, RunRequest, ServedApp
+from foldline.serve.apps import Emit, RunOutput, RunRequest, ServedApp
 from foldline.serve.json_object import JsonObject
 from foldline.workflows.events import jsonable
 from foldline.workflows.flow import Workflow
@@ -43,56 +43,61 @@ CHANNELS: Final = frozenset(
 )
 
 
-async def run_app(app: ServedApp, request: RunRequest, emit: Emit) -> object:
-    """Run an app once, emit its events, and return the output as JSON."""
+async def run_app(app: ServedApp, request: RunRequest, output: RunOutput) -> object:
+    """Run an app once, emit its events, giving way to others between them, and return the output as JSON."""
     if request.inner_view == "stream_log":
-        return await _run_stream_log(app, request, emit)
+        return await _run_stream_log(app, request, output)
     if request.inner_view == "stream_events":
-        return await _run_stream_events(app, request, emit)
+        return await _run_stream_events(app, request, output)
     if app.kind == "model":
         if request.streams:
-            return await _run_model(app, request, emit)
-        return await _invoke_model(app, request, emit)
+            return await _run_model(app, request, output)
+        return await _invoke_model(app, request, output)
     if isinstance(app.target, LoopRunnable):
-        return await _run_loop(app.target, request, emit)
-    return await _run_runnable(app, request, emit)
+        return await _run_loop(app.target, request, output)
+    return await _run_runnable(app, request, output)
 
 
-async def _run_model(app: ServedApp, request: RunRequest, emit: Emit) -> object:
+async def _run_model(app: ServedApp, request: RunRequest, output: RunOutput) -> object:
     messages = messages_from(request.input)
     stream = await app.target.astream_v2(messages, request.config, **request.options)
-    return await _emit_messages(stream, emit)
+    return await _emit_messages(stream, output)
 
 
-async def _emit_messages(stream: AsyncChatModelStream, emit: Emit) -> object:
+async def _emit_messages(stream: AsyncChatModelStream, output: RunOutput) -> object:
     try:
         async for event in stream:
             if event["event"] != "error":  # the run's own end reports it
-                emit("messages", event, None, None)
+                output.emit("messages", event, None, None)
+                await output.pace()
     finally:
         await stream.aclose()
     return dumpd(stream.output_message)
 
 
-async def _invoke_model(app: ServedApp, request: RunRequest, emit: Emit) -> object:
+async def _invoke_model(app: ServedApp, request: RunRequest, output: RunOutput) -> object:
     messages = messages_from(request.input)
     message = await app.target.ainvoke(messages, request.config, **request.options)
     for event in message_to_events(message):
-        emit("messages", event, None, None)
+        output.emit("messages", event, None, None)
+        await output.pace()
     return dumpd(message)
 
 
-async def _run_loop(target: LoopRunnable[Any, Any], request: RunRequest, emit: Emit) -> object:
+async def _run_loop(
+    target: LoopRunnable[Any, Any], request: RunRequest, output: RunOutput
+) -> object:
     value = request.command if request.command is not None else request.input
-    output = LoopOutput(emit, keeps_values=request.keeps_values)
+    loop_output = LoopOutput(output.emit, keeps_values=request.keeps_values)
     mode: Any = "events" if isinstance(target, Agent) else ["events", "messages"]
     async with aclosing(target.astream(value, request.config, stream_mode=mode)) as pieces:
         async for piece in pieces:
-            output.take(piece)
-    return output.result()
+            loop_output.take(piece)
+            await output.pace()
+    return loop_output.result()
 
 
-async def _run_runnable(app: ServedApp, request: RunRequest, emit: Emit) -> object:
+async def _run_runnable(app: ServedApp, request: RunRequest, output: RunOutput) -> object:
     value: Any = request.command if request.command is not None else request.input
     if not isinstance(app.target, Workflow):
         try:
@@ -100,13 +105,14 @@ async def _run_runnable(app: ServedApp, request: RunRequest, emit: Emit) -> obje
         except UsageError:
             pass  # its answer does not come from a chat model
         else:
-            return await _emit_messages(stream, emit)
+            return await _emit_messages(stream, output)
     total: Any = None
     async with aclosing(app.target.astream(value, request.config)) as pieces:
         async for piece in pieces:
-            emit("chunk", jsonable_lc(piece), None, None)
+            output.emit("chunk", jsonable_lc(piece), None, None)
+            await output.pace()
             total = piece if total is None else _add_outputs(total, piece)
-    _emit_questions(total, emit)
+    _emit_questions(total, output.emit)
     return jsonable_lc(total)
 
 
@@ -120,31 +126,33 @@ def _emit_questions(output: object, emit: Emit) -> None:
 # -- the steps inside
 
 
-async def _run_stream_log(app: ServedApp, request: RunRequest, emit: Emit) -> object:
+async def _run_stream_log(app: ServedApp, request: RunRequest, output: RunOutput) -> object:
     value: Any = request.command if request.command is not None else request.input
-    output: Any = None
+    final: Any = None
     stream = app.target.astream_log(value, request.config, **request.inner_options)
     async with aclosing(stream) as patches:
         async for patch in patches:
-            emit("log_patch", jsonable_lc({"ops": patch.ops}), None, None)
+            output.emit("log_patch", jsonable_lc({"ops": patch.ops}), None, None)
+            await output.pace()
             for operation in patch.ops:
                 if operation["path"] == "/final_output":
-                    output = operation["value"]
-    _emit_questions(output, emit)
-    return jsonable_lc(output)
+                    final = operation["value"]
+    _emit_questions(final, output.emit)
+    return jsonable_lc(final)
 
 
-async def _run_stream_events(app: ServedApp, request: RunRequest, emit: Emit) -> object:
+async def _run_stream_events(app: ServedApp, request: RunRequest, output: RunOutput) -> object:
     value: Any = request.command if request.command is not None else request.input
-    output: Any = None
+    final: Any = None
     options = {"version": "v2", **request.inner_options}
     async with aclosing(app.target.astream_events(value, request.config, **options)) as events:
         async for event in events:
-            emit("stream_event", jsonable_lc(event), None, None)
+            output.emit("stream_event", jsonable_lc(event), None, None)
+            await output.pace()
             if event["event"].endswith("_end") and not event.get("parent_ids"):
-                output = (event.get("data") or {}).get("output")
-    _emit_questions(output, emit)
-    return jsonable_lc(output)
+                final = (event.get("data") or {}).get("output")
+    _emit_questions(final, output.emit)
+    return jsonable_lc(final)
 
 
 # -- agents and graphs

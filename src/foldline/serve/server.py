@@ -7,16 +7,16 @@ import logging
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from foldline._items.base import BaseStore
-from foldline.serve.answering import AnyRun, claims_of, earlier_run
+from foldline.serve.answering import AnyRun, claims_of, earlier_run, repeated_run
 from foldline.serve.apps import RunRequest, ServedApp
-from foldline.serve.body import Body, read_body
+from foldline.serve.body import Body, body_of, read_bytes
 from foldline.serve.errors import ServeError
 from foldline.serve.host import RunHost
 from foldline.serve.json_object import JsonObject
@@ -24,8 +24,10 @@ from foldline.serve.keys import Caller, KeyStore
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord
+from foldline.serve.log.requests import Repeat
+from foldline.serve.repeats import HEADER, RequestKeys
 from foldline.serve.settings import ServeSettings
-from foldline.serve.sse import SseResponse, cancel_on_disconnect, dump
+from foldline.serve.sse import SendLimit, SseResponse, cancel_on_disconnect, dump
 from foldline.utils.strings import suggestion
 from foldline.utils.uuid import uuid7
 
@@ -77,12 +79,20 @@ class WireCall:
     wire: Wire
     request: Request
     caller: Caller
+    request_keys: RequestKeys = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.request_keys = RequestKeys(self.request.headers.get(HEADER), self.request.url.path)
 
     async def body(self, *, may_be_empty: bool = False) -> Body:
         """Read the JSON of the request."""
-        return await read_body(
-            self.request, self.server.settings.max_body, may_be_empty=may_be_empty
-        )
+        return body_of(await self.bytes(), may_be_empty=may_be_empty)
+
+    async def bytes(self) -> bytes:
+        """Read the body of the request."""
+        data = await read_bytes(self.request, self.server.settings.max_body)
+        self.request_keys.add_body(data)
+        return data
 
     def path(self, name: str) -> str:
         """Return a parameter of the path."""
@@ -103,10 +113,26 @@ class WireCall:
         thread: str | None = None,
         run_id: str | None = None,
         logged_request: JsonObject | None = None,
+    ) -> AnyRun:
+        """Start a run; return that of an earlier request with the same `Idempotency-Key`."""
+        run = await self._start(
+            app, request, thread=thread, run_id=run_id, logged_request=logged_request
+        )
+        if isinstance(run.refusal, Repeat):
+            return await repeated_run(self.server.host, self.caller, run.refusal)
+        return run
+
+    async def _start(
+        self,
+        app: ServedApp,
+        request: RunRequest,
+        *,
+        thread: str | None = None,
+        run_id: str | None = None,
+        logged_request: JsonObject | None = None,
         resumes: RunRecord | None = None,
         claims: Sequence[Claim] = (),
     ) -> LiveRun:
-        """Start a run."""
         run_id = run_id or str(uuid7())
         if app.has_threads:
             # A run without a thread gets one, so that its questions can be answered.
@@ -122,6 +148,7 @@ class WireCall:
             logged_request=logged_request,
             resumes=resumes,
             claims=claims,
+            request_key=self.request_keys.next(),
         )
 
     async def resume(
@@ -134,7 +161,7 @@ class WireCall:
     ) -> AnyRun:
         """Start the run that continues another; return that of an earlier request with equal answers."""
         claims = claims_of(asking_run, request)
-        run = await self.start(
+        run = await self._start(
             app,
             request,
             thread=asking_run.thread,
@@ -144,6 +171,8 @@ class WireCall:
         )
         if run.refusal is None:
             return run
+        if isinstance(run.refusal, Repeat):
+            return await repeated_run(self.server.host, self.caller, run.refusal)
         return await earlier_run(self.server.host, self.caller, claims, run.refusal)
 
     def cancels(self, app: ServedApp) -> bool:
@@ -327,6 +356,7 @@ class Server:
             raise ServeError("overloaded", "the server has too many streams open", 1.0)
         self._streams += 1
         stream.on_close = self._note_closed
+        stream.send_limit = SendLimit(self.host.timers, self.settings.send_timeout)
 
     def _note_closed(self) -> None:
         self._streams -= 1

@@ -22,8 +22,13 @@ MINIMA: Final = {
     "max_runs": 1,
     "max_streams": 1,
     "max_events": 1,
+    "drain_delay": 0,
     "drain_seconds": 0,
     "keep_days": 0,
+    "keep_waiting_days": 0,
+    "prune_every": 0.01,
+    "stream_buffer": 1,
+    "send_timeout": 0.01,
 }
 """The smallest value of a setting."""
 
@@ -53,10 +58,22 @@ class ServeSettings:
     """Open streams in one process, those of other readers included."""
     max_events: int = 1_000_000
     """Events of one run."""
+    drain_delay: float = 2.0
+    """Seconds between SIGTERM and the end of new connections, in which `/readyz` answers 503."""
     drain_seconds: float = 30.0
     """Seconds that runs may go on when the server shuts down."""
     keep_days: float | None = 30.0
-    """Days after which runs are deleted; None keeps them."""
+    """Days after their end, or that of their chain, after which runs are deleted; None keeps them."""
+    keep_waiting_days: float | None = None
+    """Days after which runs that wait for a person are deleted; None keeps them."""
+    prune_every: float = 3_600.0
+    """Seconds between two deletions of old runs."""
+    stream_buffer: int = MEBIBYTE
+    """Bytes of events that a process keeps in memory for the readers of one run; the others are in the log."""
+    send_timeout: float = 60.0
+    """Seconds after which a reader that takes nothing is disconnected."""
+    auto_resume: bool = False
+    """Whether interrupted runs of apps with a checkpointer are continued by the server itself."""
     mcp: bool = True
     """Whether apps are offered as tools at `/mcp`."""
     studio: bool = True

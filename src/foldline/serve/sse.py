@@ -12,11 +12,16 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from foldline._io.serving import CancelWhen
+from foldline._io.timers import Timers
 from foldline.workflows.events import jsonable
 
-__all__ = ["PING", "SseResponse", "cancel_on_disconnect", "dump", "event"]
+__all__ = ["PING", "RAW_SEND", "SendLimit", "SseResponse", "cancel_on_disconnect", "dump", "event"]
 
 PING: Final = b": still here\n\n"
+RAW_SEND: Final = "foldline.send"
+"""The key in a request's scope for the `send` of the server, which Starlette has not wrapped."""
+LOOKS: Final = 4
+"""How often a stream is looked at in the time after which it is closed."""
 HEADERS: Final = {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache, no-transform",
@@ -77,6 +82,7 @@ class SseResponse(Response):
         self.body = b""
         self.on_close: Callable[[], None] | None = None
         """Called when the stream has ended, in any way."""
+        self.send_limit: SendLimit | None = None
         self._pieces = pieces
         self._on_leave = on_leave
         self.init_headers({**HEADERS, **(headers or {})})
@@ -86,7 +92,7 @@ class SseResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream."""
         try:
-            await self._send(receive, send)
+            await self._send(receive, send, scope.get(RAW_SEND, send))
         finally:
             if self.on_close is not None:
                 self.on_close()
@@ -97,7 +103,7 @@ class SseResponse(Response):
         if self._on_leave is not None:
             await self._on_leave()
 
-    async def _send(self, receive: Receive, send: Send) -> None:
+    async def _send(self, receive: Receive, send: Send, send_piece: Send) -> None:
         await send(
             {
                 "type": "http.response.start",
@@ -106,16 +112,71 @@ class SseResponse(Response):
             }
         )
         is_broken = False
+        limit = self.send_limit
         async with cancel_on_disconnect(receive) as watch:
+            if limit is not None:
+                limit.start(lambda: _close_connection(send_piece, watch))
             try:
                 async with aclosing(self._pieces) as pieces:
                     async for piece in pieces:
-                        await send({"type": "http.response.body", "body": piece, "more_body": True})
+                        if limit is not None:
+                            limit.is_sending = True
+                        await send_piece(
+                            {"type": "http.response.body", "body": piece, "more_body": True}
+                        )
+                        if limit is not None:
+                            limit.note_sent()
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             except OSError:  # the connection broke during a write
                 is_broken = True
+            finally:
+                if limit is not None:
+                    limit.stop()
         if (watch.has_fired or is_broken) and self._on_leave is not None:
             await self._on_leave()
+
+
+class SendLimit:
+    """Calls back when a piece of a stream was not taken for some seconds."""
+
+    def __init__(self, timers: Timers, seconds: float) -> None:
+        self.is_sending = False
+        self._timers = timers
+        self._seconds = seconds
+        self._looks = 0
+        """How often the same piece was found waiting."""
+        self._number = 0
+
+    def start(self, on_timeout: Callable[[], object]) -> None:
+        """Look at the stream from time to time."""
+        self._on_timeout = on_timeout
+        self._number = self._timers.add(self._seconds / LOOKS, self._look)
+
+    def note_sent(self) -> None:
+        """Record that the reader took a piece."""
+        self.is_sending = False
+        self._looks = 0
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._timers.remove(self._number)
+
+    def _look(self) -> None:
+        self._looks = self._looks + 1 if self.is_sending else 0
+        if self._looks > LOOKS:
+            self._on_timeout()
+        else:
+            self.start(self._on_timeout)
+
+
+def _close_connection(send: Send, watch: CancelWhen) -> None:
+    """Close the connection to a reader that takes nothing; what it has not read is lost to it, and in the log."""
+    # uvicorn's request has the connection. To leave it to the end of the answer would wait for the reader.
+    transport = getattr(getattr(send, "__self__", None), "transport", None)
+    if transport is not None:
+        transport.abort()
+    else:
+        watch.fire()
 
 
 def cancel_on_disconnect(receive: Receive) -> CancelWhen:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from foldline.serve.json_object import JsonObject
 
-__all__ = ["OVER", "EventsToKeep", "RunRecord", "RunStatus", "ThreadInfo", "make_event"]
+__all__ = [
+    "OVER",
+    "EventsToKeep",
+    "RunRecord",
+    "RunStatus",
+    "ThreadInfo",
+    "end_event",
+    "make_event",
+]
 
 RunStatus = Literal["running", "success", "waiting", "error", "stopped", "interrupted"]
 """`waiting`: it asks a person. `interrupted`: its server died, and it can be resumed."""
@@ -36,6 +45,8 @@ class RunRecord:
     """The run that this one continues."""
     first: str | None = None
     """The first run of the chain, if this one continues another."""
+    request_key: tuple[str, str] | None = None
+    """The key with which its request may be repeated and the hash of its body; not read from the log."""
 
     @property
     def root(self) -> str:
@@ -94,6 +105,13 @@ class EventsToKeep:
     is_over: bool = False
     is_refused: bool = False
     """Whether the run could not start: what it has claimed is free again."""
+    size: int = 0
+    """The bytes of the events; set when they are written."""
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the last event."""
+        return self.first_seq + len(self.events) - 1
 
 
 @dataclass(slots=True)
@@ -119,3 +137,9 @@ def make_event(
     if node is not None:
         params["node"] = node
     return {"method": method, "params": params}
+
+
+def end_event(status: RunStatus, result: JsonObject) -> JsonObject:
+    """Return the event of a run's end."""
+    data = {"event": status, "error": result.get("error"), "usage": result.get("usage")}
+    return make_event("run", data, int(time.time() * 1000))

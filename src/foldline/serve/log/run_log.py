@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import uuid4
 
+from pydantic_core import from_json
+
 from foldline._storage.database import Connection, Database, Row
 from foldline._storage.open_database import open_database
 from foldline._storage.schema import LockNumber
@@ -25,48 +27,38 @@ from foldline.serve.log.answers import (
     StoredAnswer,
     answers_of,
     claim_answers,
-    delete_answers,
     release_answers,
 )
+from foldline.serve.log.pruning import delete_runs, prune
 from foldline.serve.log.records import EventsToKeep, RunRecord, ThreadInfo
+from foldline.serve.log.requests import Repeat, claim_request
 from foldline.serve.log.schema import SCHEMA
+from foldline.serve.log.writing import COLUMNS, dump, interrupt_runs, write_batches
 
 __all__ = ["RunLog", "worker_name"]
 
 DEAD_AFTER: Final = 10.0
 """Seconds without a heartbeat after which a worker of another machine counts as dead."""
-COLUMNS: Final = (  # in the order of the fields of `RunRecord`
-    "id, owner, app, wire, thread, status, created, worker, request, finished, "
-    "last_seq, result, stop_asked"
-)
 REQUEST: Final = COLUMNS.split(", ").index("request")
 RESULT: Final = COLUMNS.split(", ").index("result")
 RUNS: Final = f"SELECT {COLUMNS}, resumes, root FROM serve_runs LEFT JOIN serve_chains ON run = id"
-ADD_RUN: Final = (
-    f"INSERT INTO serve_runs ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT DO NOTHING"
-)
-IS_OLD: Final = "WHERE created < ? AND status <> 'running'"
-DELETE_EVENTS: Final = "DELETE FROM serve_events WHERE run = ?"
 IN_THREAD: Final = "WHERE owner = ? AND thread = ?"
 IS_THREAD: Final = "WHERE owner = ? AND id = ?"
 REQUEST_STOP: Final = "UPDATE serve_runs SET stop_asked = 1 WHERE id = ?"
 LEAVE: Final = "DELETE FROM serve_workers WHERE id = ?"
-GROW_RUN: Final = "UPDATE serve_runs SET last_seq = ? WHERE id = ?"
-END_RUN: Final = (
-    "UPDATE serve_runs SET status = ?, finished = ?, last_seq = ?, result = ? WHERE id = ?"
-)
-ADD_EVENTS: Final = (
-    "INSERT INTO serve_events (run, seq, last, data) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-)
 EVENTS: Final = "SELECT seq, data FROM serve_events WHERE run = ? AND last > ? ORDER BY seq LIMIT ?"
-INTERRUPT: Final = (
-    "UPDATE serve_runs SET status = 'interrupted', finished = ? WHERE id = ? AND status = 'running'"
-)
-INTERRUPT_ALL: Final = (
-    "UPDATE serve_runs SET status = 'interrupted', finished = ? "
-    "WHERE worker = ? AND status = 'running'"
-)
+RUNS_OF: Final = "SELECT id FROM serve_runs WHERE worker = ? AND status = 'running'"
+CAN_GO_ON: Final = """
+status = 'interrupted' AND finished > ? AND thread IS NOT NULL
+AND NOT EXISTS (SELECT 1 FROM serve_chains AS later WHERE later.resumes = serve_runs.id)
+AND (
+    SELECT count(*) FROM serve_runs AS other LEFT JOIN serve_chains AS link ON link.run = other.id
+    WHERE other.status = 'interrupted' AND coalesce(link.root, other.id) = coalesce(serve_chains.root, serve_runs.id)
+) <= ?
+ORDER BY finished, id LIMIT 100
+"""
+NEVER: Final = -1.0
+"""A time before all runs."""
 BEAT: Final = "INSERT INTO serve_workers (id, beat) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET beat = excluded.beat"
 HAS_BEAT: Final = "SELECT 1 FROM serve_workers WHERE id = ?"
 HAS_ROW: Final = "SELECT 1 FROM foldline_workers WHERE id = ?"
@@ -80,8 +72,12 @@ def worker_name() -> str:
     return f"{socket.gethostname()}/{os.getpid()}/{uuid4().hex[:8]}/{this_worker().id}"
 
 
-def _dump(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), default=str)
+def _load_events(text: str) -> list[JsonObject]:
+    try:
+        events: list[JsonObject] = from_json(text)
+    except ValueError:  # it has halves of characters
+        events = json.loads(text)
+    return events
 
 
 def _load(text: str | None) -> JsonObject | None:
@@ -103,22 +99,26 @@ class RunLog:
 
     # -- runs and events
 
-    def keep(self, batches: Sequence[EventsToKeep]) -> None:
-        """Write events, new runs and ends of runs, all in one transaction."""
+    def keep(self, batches: Sequence[EventsToKeep]) -> set[str]:
+        """Write events, new runs and ends of runs, all in one transaction; return the runs that are gone."""
+        return self.database.write(lambda connection: write_batches(connection, batches))
 
-        def work(connection: Connection) -> None:
-            for batch in batches:
-                _write_batch(connection, batch)
+    def begin(self, run: RunRecord, claims: list[Claim]) -> Refusal | Repeat | None:
+        """Write a run that continues another or whose request may be repeated, and claim what it answers.
 
-        self.database.write(work)
+        Return why not, and write nothing then.
+        """
 
-    def begin(self, run: RunRecord, claims: list[Claim]) -> Refusal | None:
-        """Write a run that continues another, and claim what it answers; return why not, and write nothing then."""
-
-        def work(connection: Connection) -> Refusal | None:
-            refusal = claim_answers(connection, run, claims)
+        def work(connection: Connection) -> Refusal | Repeat | None:
+            refusal: Refusal | Repeat | None = None
+            if run.resumes is not None:
+                refusal = claim_answers(connection, run, claims)
             if refusal is None:
-                _write_batch(connection, EventsToKeep(run, 1, [], is_new=True))
+                refusal = claim_request(connection, run)
+                if refusal is not None:
+                    release_answers(connection, run.id)
+            if refusal is None:
+                write_batches(connection, [EventsToKeep(run, 1, [], is_new=True)])
             return refusal
 
         return self.database.write(work)
@@ -141,7 +141,7 @@ class RunLog:
         """Return the numbered events after a number, up to a limit."""
         events: list[tuple[int, JsonObject]] = []
         for seq, data in self.database.rows(EVENTS, (id, after, limit)):
-            for place, event in enumerate(json.loads(data)):
+            for place, event in enumerate(_load_events(data)):
                 if seq + place > after:
                     events.append((seq + place, event))
         return events
@@ -168,27 +168,31 @@ class RunLog:
         rows = self.database.rows(statement, (*values, limit, offset))
         return [_run_of(row) for row in rows]
 
+    def interrupted_runs(self, since: float, most_times: int) -> list[RunRecord]:
+        """Return runs of threads that were interrupted since a time, and that nobody has continued, the oldest first.
+
+        A chain in which more runs than `most_times` were interrupted is left out.
+        """
+        rows = self.database.rows(f"{RUNS} WHERE {CAN_GO_ON}", (since, most_times))
+        return [_run_of(row) for row in rows]
+
     def delete_run(self, id: str) -> None:
         """Delete a run and its events."""
+        statement = "DELETE FROM serve_runs WHERE id = ? RETURNING id"
+        self.database.write(lambda connection: delete_runs(connection, statement, (id,)))
 
-        def work(connection: Connection) -> None:
-            # First the run: that waits for events that are being written, which are seen then.
-            connection.run("DELETE FROM serve_runs WHERE id = ?", (id,))
-            connection.run(DELETE_EVENTS, (id,))
-            delete_answers(connection, [(id,)])
+    def prune(self, older_than: float, waiting_older_than: float = NEVER) -> int:
+        """Delete chains of runs that ended before a time, and that wait since before another; return how many."""
+        count = 0
+        while found := self.prune_some(older_than, waiting_older_than):
+            count += found
+        return count
 
-        self.database.write(work)
-
-    def prune(self, older_than: float) -> int:
-        """Delete runs that ended before a time; return how many."""
-
-        def work(connection: Connection) -> int:
-            runs = connection.rows(f"DELETE FROM serve_runs {IS_OLD} RETURNING id", (older_than,))
-            connection.each(DELETE_EVENTS, runs)
-            delete_answers(connection, runs)
-            return len(runs)
-
-        return self.database.write(work)
+    def prune_some(self, older_than: float, waiting_older_than: float = NEVER) -> int:
+        """Delete some of them in one transaction; return how many."""
+        return self.database.write(
+            lambda connection: prune(connection, older_than, waiting_older_than)
+        )
 
     # -- workers
 
@@ -220,8 +224,12 @@ class RunLog:
         dead_workers = [str(row[0]) for row in rows if not self._is_alive(str(row[0]))]
 
         def work(connection: Connection) -> int:
-            now = time.time()
-            return sum(connection.run(INTERRUPT_ALL, (now, worker)) for worker in dead_workers)
+            ids = [
+                str(row[0])
+                for worker in dead_workers
+                for row in connection.rows(RUNS_OF, (worker,))
+            ]
+            return len(interrupt_runs(connection, ids))
 
         self.database.write(self._workers.sweep)
         return self.database.write(work) if dead_workers else 0
@@ -231,9 +239,10 @@ class RunLog:
         self.database.write(lambda connection: connection.run(LEAVE, (self.worker,)))
 
     def _interrupt(self, info: RunRecord) -> None:
-        values = (time.time(), info.id)
-        self.database.write(lambda connection: connection.run(INTERRUPT, values))
-        info.status, info.finished = "interrupted", values[0]
+        ends = self.database.write(lambda connection: interrupt_runs(connection, [info.id]))
+        if info.id in ends:
+            info.status = "interrupted"
+            info.finished, info.last_seq = ends[info.id]
 
     def _is_alive(self, worker: str) -> bool:
         if worker == self.worker:
@@ -280,7 +289,7 @@ class RunLog:
                 if must_be_new:
                     raise KeyError(thread.id)
                 return existing
-            values = (thread.owner, thread.id, thread.app, thread.created, _dump(thread.metadata))
+            values = (thread.owner, thread.id, thread.app, thread.created, dump(thread.metadata))
             connection.run(ADD_THREAD, values)
             return thread
 
@@ -304,7 +313,7 @@ class RunLog:
             if app is not None:
                 connection.run(f"UPDATE serve_threads SET app = ? {IS_THREAD}", (app, owner, id))
             if metadata is not None:
-                values = (_dump(metadata), owner, id)
+                values = (dump(metadata), owner, id)
                 connection.run(f"UPDATE serve_threads SET metadata = ? {IS_THREAD}", values)
 
         self.database.write(work)
@@ -313,10 +322,7 @@ class RunLog:
         """Delete a thread and its runs."""
 
         def work(connection: Connection) -> None:
-            # First the runs: that waits for events that are being written, which are seen then.
-            runs = connection.rows(f"DELETE FROM serve_runs {IN_THREAD} RETURNING id", (owner, id))
-            connection.each(DELETE_EVENTS, runs)
-            delete_answers(connection, runs)
+            delete_runs(connection, f"DELETE FROM serve_runs {IN_THREAD} RETURNING id", (owner, id))
             connection.run(f"DELETE FROM serve_threads {IS_THREAD}", (owner, id))
 
         self.database.write(work)
@@ -332,29 +338,6 @@ THREADS: Final = (
 ADD_THREAD: Final = (
     "INSERT INTO serve_threads (owner, id, app, created, metadata) VALUES (?, ?, ?, ?, ?)"
 )
-
-
-def _write_batch(connection: Connection, batch: EventsToKeep) -> None:
-    run = batch.run
-    last = batch.first_seq + len(batch.events) - 1
-    result = _dump(run.result) if run.result is not None else None
-    if batch.is_new:
-        values = (
-            run.id, run.owner, run.app, run.wire, run.thread, run.status if batch.is_over else "running",
-            run.created, run.worker, _dump(run.request), run.finished, last, result if batch.is_over else None, 0,
-        )  # fmt: skip
-        connection.run(ADD_RUN, values)
-        is_there = True
-    elif batch.is_over:
-        is_there = connection.run(END_RUN, (run.status, run.finished, last, result, run.id)) > 0
-        if batch.is_refused:
-            release_answers(connection, run.id)
-    else:
-        is_there = connection.run(GROW_RUN, (last, run.id)) > 0
-    if (
-        batch.events and is_there
-    ):  # nobody would delete the events of a run that was deleted meanwhile
-        connection.run(ADD_EVENTS, (run.id, batch.first_seq, last, _dump(batch.events)))
 
 
 def _run_of(row: Row) -> RunRecord:

@@ -11,12 +11,13 @@ from typing import Final
 from foldline._storage.schema import Schema
 from foldline._storage.workers import SCHEMA as WORKERS
 from foldline.serve.log.answers import SCHEMA as ANSWERS
+from foldline.serve.log.requests import SCHEMA as REQUESTS
 
 __all__ = ["SCHEMA"]
 
 SCHEMA: Final = Schema(
     kind="serve",
-    needs=(WORKERS, ANSWERS),
+    needs=(WORKERS, ANSWERS, REQUESTS),
     tables=(
         "serve_runs",
         "serve_events",

@@ -79,7 +79,7 @@ async def answer(call: WireCall) -> Response:
     view = MessageView(run.info, app)
     if not streams:
         await call.wait(app, run)
-        view.consume(run.events)
+        view.consume(await run.all_events())
         return JsonResponse(view.message_json(run.info))
     events = await call.open_stream(run, app)
     return SseResponse(_stream(view, run.info, events), on_leave=call.on_leave(app, run))

@@ -10,10 +10,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline._io import ASYNC
+from foldline.serve.answering import AnyRun
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.json_object import JsonObject
-from foldline.serve.live import Events, LiveRun
+from foldline.serve.live import Events
 from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.answer_view import chat_request, read_chat
@@ -53,7 +54,7 @@ async def complete(call: WireCall) -> Response:
     if not streams:
         await call.wait(app, *runs)
         for view, run in zip(views, runs, strict=True):
-            view.consume(run.events)
+            view.consume(await run.all_events())
         return JsonResponse(completion_json(head, views, [run.info for run in runs]))
     events = await open_streams(call, app, runs)
     pieces = stream_choices(head, views, runs, events, shows_usage=shows_usage)
@@ -68,9 +69,9 @@ def wants_usage(body: Body) -> bool:
 
 async def start_runs(
     call: WireCall, app: ServedApp, requests: Sequence[RunRequest]
-) -> list[LiveRun]:
+) -> list[AnyRun]:
     """Start a run for each choice; if one cannot start, none goes on."""
-    runs: list[LiveRun] = []
+    runs: list[AnyRun] = []
     try:
         for request in requests:
             run = await call.start(app, request)
@@ -82,7 +83,7 @@ async def start_runs(
 
 
 async def open_streams(
-    call: WireCall, app: ServedApp, runs: list[LiveRun]
+    call: WireCall, app: ServedApp, runs: list[AnyRun]
 ) -> dict[int, AsyncGenerator[Events, None]]:
     """Follow all runs; where one fails before its first content, stop them all."""
     events: dict[int, AsyncGenerator[Events, None]] = {}
@@ -100,7 +101,7 @@ async def open_streams(
 async def stream_choices(
     head: JsonObject,
     views: Sequence[ChoiceView],
-    runs: Sequence[LiveRun],
+    runs: Sequence[AnyRun],
     events: dict[int, AsyncGenerator[Events, None]],
     *,
     shows_usage: bool,

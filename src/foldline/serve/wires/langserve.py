@@ -15,11 +15,11 @@ from starlette.routing import Route
 from foldline._io import ASYNC
 from foldline.load import dumpd
 from foldline.messages._view import ChunkView
+from foldline.serve.answering import AnyRun
 from foldline.serve.apps import InnerView, RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.live import LiveRun
 from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.native import decode_config, decode_input
@@ -116,7 +116,7 @@ def _request(body: Body, app: ServedApp) -> tuple[RunRequest, str | None]:
     return request, thread
 
 
-async def _start(call: WireCall, app: ServedApp, body: Body, *, streams: bool) -> LiveRun:
+async def _start(call: WireCall, app: ServedApp, body: Body, *, streams: bool) -> AnyRun:
     request, thread = _request(body, app)
     request.streams = streams
     return await call.start(app, request, thread=thread)
@@ -131,7 +131,7 @@ async def invoke(call: WireCall) -> Response:
     return JsonResponse({"output": as_langserve(_output_of(run)), "metadata": feedback})
 
 
-def _output_of(run: LiveRun) -> object:
+def _output_of(run: AnyRun) -> object:
     if run.info.status not in ("success", "waiting"):
         raise error_of(run.info)
     return run.output
@@ -217,13 +217,13 @@ def _decode_filters(body: Body) -> JsonObject:
 
 
 def _answer(
-    call: WireCall, app: ServedApp, run: LiveRun, piece_of: Callable[[JsonObject], object]
+    call: WireCall, app: ServedApp, run: AnyRun, piece_of: Callable[[JsonObject], object]
 ) -> Response:
     return SseResponse(_pieces(run, piece_of), on_leave=call.on_leave(app, run))
 
 
 async def _pieces(
-    run: LiveRun, piece_of: Callable[[JsonObject], object]
+    run: AnyRun, piece_of: Callable[[JsonObject], object]
 ) -> AsyncGenerator[bytes, None]:
     yield event({"run_id": run.info.id}, "metadata")
     async for items in run.follow(0, PING_AFTER):

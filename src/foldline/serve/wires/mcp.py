@@ -12,7 +12,7 @@ from starlette.routing import Route
 from foldline import __version__
 from foldline.messages import HumanMessage
 from foldline.serve.apps import RunRequest, ServedApp
-from foldline.serve.body import Body, parse_json, read_bytes
+from foldline.serve.body import Body, parse_json
 from foldline.serve.errors import ErrorKind, ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.reader import ChatReader, text_of_output
@@ -66,7 +66,7 @@ async def refuse(call: WireCall) -> Response:
 
 async def answer(call: WireCall) -> Response:
     """Answer a request, or several."""
-    message = parse_json(await read_bytes(call.request, call.server.settings.max_body))
+    message = parse_json(await call.bytes())
     if isinstance(message, list):
         if not 0 < len(message) <= 64:
             raise ServeError("invalid_request", "a batch has 1 to 64 requests")
@@ -176,7 +176,7 @@ async def _call_tool(call: WireCall, params: Body) -> JsonObject:
     if run.info.status != "success":
         text, is_error = error_of(run.info).message, True
     else:
-        text, is_error = _last_text(run.events, run.output, app), False
+        text, is_error = _last_text(await run.all_events(), run.output, app), False
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 

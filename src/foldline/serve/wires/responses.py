@@ -67,7 +67,7 @@ async def create(call: WireCall) -> Response:
     view = ResponseView(run.info, app)
     if not streams:
         await call.wait(app, run)
-        view.consume(run.events)
+        view.consume(await run.all_events())
         problem = view.problem(run.info)
         if problem is not None:
             raise problem

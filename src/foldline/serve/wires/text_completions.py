@@ -60,7 +60,7 @@ async def complete(call: WireCall) -> Response:
     if not streams:
         await call.wait(app, *runs)
         for view, run in zip(views, runs, strict=True):
-            view.consume(run.events)
+            view.consume(await run.all_events())
         return JsonResponse(completion_json(head, views, [run.info for run in runs]))
     events = await open_streams(call, app, runs)
     pieces = stream_choices(head, views, runs, events, shows_usage=shows_usage)

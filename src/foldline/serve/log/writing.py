@@ -1,0 +1,132 @@
+"""Writing of runs and their events, those of many runs in one transaction.
+
+A run that is not under way in the log any more is not written: it was deleted, or another worker took this one for dead
+and has marked it as interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from foldline._storage.database import Connection, Row
+from foldline.serve.log.answers import release_answers
+from foldline.serve.log.records import EventsToKeep, RunRecord, end_event
+
+__all__ = ["COLUMNS", "dump", "interrupt_runs", "write_batches"]
+
+COLUMNS: Final = (  # in the order of the fields of `RunRecord`
+    "id, owner, app, wire, thread, status, created, worker, request, finished, "
+    "last_seq, result, stop_asked"
+)
+ADD_RUN: Final = (
+    f"INSERT INTO serve_runs ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT DO NOTHING"
+)
+GROW_RUNS: Final = {
+    "sqlite": (
+        "UPDATE serve_runs SET last_seq = new.value FROM json_each(?) AS new "
+        "WHERE serve_runs.id = new.key AND status = 'running' RETURNING serve_runs.id"
+    ),
+    "postgres": (
+        "UPDATE serve_runs SET last_seq = CAST(new.value AS BIGINT) "
+        "FROM json_each_text(CAST(? AS JSON)) AS new "
+        "WHERE serve_runs.id = new.key AND status = 'running' RETURNING serve_runs.id"
+    ),
+}
+"""Takes an object of runs and their last numbers. The rows are locked by it: no run is deleted under its events."""
+END_RUN: Final = (
+    "UPDATE serve_runs SET status = ?, finished = ?, last_seq = ?, result = ? WHERE id = ?"
+)
+HAS_ENDED: Final = "SELECT 1 FROM serve_runs WHERE id = ? AND status = ? AND finished = ?"
+ADD_EVENTS: Final = (
+    "INSERT INTO serve_events (run, seq, last, data) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+ROW_EVENTS: Final = 32
+"""Events in one row: readers read rows, and a long call of the encoder holds up the other threads."""
+SET_INTERRUPTED: Final = (
+    "UPDATE serve_runs SET status = 'interrupted', finished = ?, last_seq = last_seq + 1 "
+    "WHERE id = ? AND status = 'running' RETURNING id, last_seq"
+)
+EventRow = tuple[str, int, int, str]
+
+
+def dump(value: object) -> str:
+    """Write a value as JSON."""
+    try:
+        return to_json(value).decode()
+    except (
+        PydanticSerializationError,
+        ValueError,
+    ):  # it has other objects, or halves of characters
+        return json.dumps(value, separators=(",", ":"), default=str)
+
+
+def write_batches(connection: Connection, batches: Sequence[EventsToKeep]) -> set[str]:
+    """Write events, new runs and ends of runs; return the runs that are not under way in the log any more."""
+    for batch in batches:
+        if batch.is_new:
+            connection.run(ADD_RUN, _new_row(batch.run, batch.last_seq))
+    growing = [batch for batch in batches if not batch.is_new]
+    gone = _grow(connection, growing) if growing else set()
+    rows = [row for batch in batches if batch.run.id not in gone for row in _rows_of(batch)]
+    if rows:
+        connection.each(ADD_EVENTS, rows)
+    for batch in batches:
+        if batch.is_over and batch.run.id not in gone:
+            run = batch.run
+            result = dump(run.result) if run.result is not None else None
+            connection.run(END_RUN, (run.status, run.finished, batch.last_seq, result, run.id))
+            if batch.is_refused:
+                release_answers(connection, run.id)
+    return gone
+
+
+def _new_row(run: RunRecord, last_seq: int) -> Row:
+    return (
+        run.id, run.owner, run.app, run.wire, run.thread, "running", run.created, run.worker,
+        dump(run.request), None, last_seq, None, 0,
+    )  # fmt: skip
+
+
+def _grow(connection: Connection, batches: list[EventsToKeep]) -> set[str]:
+    """Write the numbers of the last events; return the runs that are not under way."""
+    last_seqs = {batch.run.id: batch.last_seq for batch in batches}
+    found = {row[0] for row in connection.rows(GROW_RUNS[connection.dialect], (dump(last_seqs),))}
+    gone = last_seqs.keys() - found
+    for batch in batches:
+        run = batch.run
+        # A repeat of a transaction of which only the reply was lost finds the end that it has written.
+        is_ours = run.id in gone and batch.is_over
+        if is_ours and connection.row(HAS_ENDED, (run.id, run.status, run.finished)) is not None:
+            gone.discard(run.id)
+    return gone
+
+
+def _rows_of(batch: EventsToKeep) -> list[EventRow]:
+    """Return the rows of a batch's events, and note their size."""
+    rows = []
+    batch.size = 0
+    for start in range(0, len(batch.events), ROW_EVENTS):
+        events = batch.events[start : start + ROW_EVENTS]
+        first = batch.first_seq + start
+        text = dump(events)
+        batch.size += len(text)
+        rows.append((batch.run.id, first, first + len(events) - 1, text))
+    return rows
+
+
+def interrupt_runs(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[float, int]]:
+    """Mark runs as interrupted and add the event of their end; return when, and its number, for those that were."""
+    now = time.time()
+    ends = {}
+    for id in sorted(ids):
+        for _, last_seq in connection.rows(SET_INTERRUPTED, (now, id)):
+            ends[id] = (now, last_seq)
+    text = dump([end_event("interrupted", {})])
+    connection.each(ADD_EVENTS, [(id, seq, seq, text) for id, (_, seq) in ends.items()])
+    return ends
