@@ -42,7 +42,8 @@ WORKERS: Final = Kind("workers", 1, "foldline_workers", {})
 SNAPSHOTS: Final = Kind("snapshots", 1, "foldline_snapshots", {})
 SERVE: Final = Kind("serve", 1, "serve_runs", {})
 SERVE_ANSWERS: Final = Kind("serve_answers", 1, "serve_answers", {})
-KINDS: Final = (HISTORY, CHECKPOINTS, WORKERS, SNAPSHOTS, SERVE, SERVE_ANSWERS)
+SERVE_HOLDS: Final = Kind("serve_holds", 1, "serve_holds", {})
+KINDS: Final = (HISTORY, CHECKPOINTS, WORKERS, SNAPSHOTS, SERVE, SERVE_ANSWERS, SERVE_HOLDS)
 """The schemas themselves lie in higher layers: a test compares the versions."""
 
 Delete = Callable[[str, str, Iterable[str]], int]
@@ -93,11 +94,15 @@ def delete_served_runs(place: str | Path, runs: Iterable[str], threads: Iterable
         delete("serve_events", "run", ids)
         return count
 
+    def delete_holds(delete: Delete, select: Select) -> int:
+        return delete("serve_holds", "run", ids)
+
     _delete(
         place, SERVE_ANSWERS, delete_answers
     )  # while the runs can still be found, if this is cut off
     count = _delete(place, SERVE, delete_runs)
     _delete(place, SERVE_ANSWERS, delete_answers)  # what was answered meanwhile
+    _delete(place, SERVE_HOLDS, delete_holds)
     return count
 
 

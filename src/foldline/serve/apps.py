@@ -122,6 +122,10 @@ class ServedApp:
     @property
     def prices(self) -> Prices | None:
         """The prices of its model; None where they are not known or it has several models."""
+        if self.kind == "embeddings":
+            names = (getattr(self.target, name, None) for name in ("_provider", "_model_name"))
+            provider, model = (name if isinstance(name, str) else None for name in names)
+            return find_prices(provider, model)
         if self.model is None:
             return None
         profile_prices = (self.model.profile or {}).get("prices")

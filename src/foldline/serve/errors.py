@@ -43,7 +43,7 @@ from foldline.exceptions import (
     is_invalid_resume,
 )
 
-__all__ = ["REFUSALS", "ErrorKind", "ServeError", "failure_of", "mask_secrets"]
+__all__ = ["REFUSALS", "ErrorKind", "KeyLimitError", "ServeError", "failure_of", "mask_secrets"]
 
 ErrorKind = Literal[
     "invalid_request",
@@ -140,6 +140,14 @@ class ServeError(Exception):
         )
 
 
+class KeyLimitError(BudgetExceeded):
+    """A model call does not fit the limits of the key; agents neither retry it nor show it to the model."""
+
+    def __init__(self, failure: ServeError, *, patience: float = 0.0) -> None:
+        super().__init__(failure.message, patience=patience)
+        self.failure = failure
+
+
 def mask_secrets(text: str) -> str:
     """Mask what looks like a key in a text, and cut it to `LONGEST_MESSAGE`."""
     short = SECRETS.sub("…", text)
@@ -223,8 +231,8 @@ FIXED_MESSAGES: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = 
 
 def failure_of(error: BaseException) -> ServeError:
     """Return the error that the client gets for an exception of a run."""
-    if isinstance(error, ServeError):
-        return error
+    if isinstance(error, ServeError | KeyLimitError):
+        return error.failure if isinstance(error, KeyLimitError) else error
     for start_error, kind, code, message in STARTS:
         if isinstance(error, start_error):
             wait = BUSY_SECONDS if start_error is ThreadBusyError else None

@@ -14,19 +14,20 @@ from foldline._io import ASYNC, shield
 from foldline._io.serving import BackgroundTask, Cancelled, Workers, join_all
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import NothingToResumeError, is_invalid_resume
-from foldline.language_models._call.policies.usage_scope import Limits, UsageScope, usage_scope
+from foldline.language_models._call.policies.usage_scope import NO_LIMITS, UsageScope
 from foldline.prices import cost_of, find_prices
 from foldline.serve.apps import Emit, RunRequest, ServedApp
 from foldline.serve.errors import PROVIDER_FAULTS, REFUSALS, ServeError, failure_of, mask_secrets
-from foldline.serve.estimate import Estimate
+from foldline.serve.estimate import estimate_embeddings
 from foldline.serve.json_object import JsonObject
-from foldline.serve.keys import Caller
+from foldline.serve.keys import ApiKey, Caller
+from foldline.serve.ledger import KeyLedgers
 from foldline.serve.live import Committer, Events, LiveRun
 from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord, RunStatus
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
-from foldline.serve.quotas import QuotaReservation, Quotas
+from foldline.serve.quotas import Quotas
 from foldline.serve.running import run_app
 from foldline.serve.settings import ServeSettings
 from foldline.utils.uuid import uuid7
@@ -54,7 +55,7 @@ class _Work:
     run: LiveRun
     app: ServedApp
     request: RunRequest
-    reservation: QuotaReservation | None
+    key: ApiKey | None
     claims: list[Claim]
 
 
@@ -72,6 +73,7 @@ class RunHost:
         self.settings = settings
         self.metrics = metrics
         self.quotas = Quotas(log.database)
+        self.ledgers = KeyLedgers(log, settings.queue_seconds)
         self.live: dict[str, LiveRun] = {}
         self.is_closing = False
         self.is_open = False
@@ -110,8 +112,10 @@ class RunHost:
             self._heartbeat.cancel()
             await self._heartbeat.join()
         await self._committer.close()
+        await self.ledgers.settle_late()
         with suppress(Exception):
             await self.call(self.log.leave)
+        self.ledgers.close()
         self._readers.close()
         self.log.close()
 
@@ -135,6 +139,7 @@ class RunHost:
         while True:
             await ASYNC.sleep(BEAT)
             count += 1
+            await self.ledgers.settle_late()
             if count % MARKING_BEATS == 0:
                 with suppress(Exception):
                     await self.call(self.log.mark_interrupted)
@@ -180,7 +185,7 @@ class RunHost:
             raise ServeError("permission", f"this key may not use {app.name!r}")
         if len(self.live) >= self.settings.max_runs:
             raise ServeError("overloaded", "the server has too many runs under way", 1.0)
-        reservation = await self._reserve(caller, app, request)
+        await self._count_request(caller)
         info = RunRecord(
             run_id or str(uuid7()), caller.owner, app.name, wire, thread, "running", time.time(),
             self.log.worker, logged_request,
@@ -189,7 +194,7 @@ class RunHost:
             info.resumes, info.first = resumes.id, resumes.root
         run = LiveRun(info, self._committer, self.settings.max_events)
         self.live[info.id] = run
-        run.task = BackgroundTask(self._run(_Work(run, app, request, reservation, list(claims))))
+        run.task = BackgroundTask(self._run(_Work(run, app, request, caller.key, list(claims))))
         await run.wait_for_begin()
         if run.refusal is None and not run.logged_count:
             raise ServeError.from_json((info.result or {}).get("error") or {})
@@ -213,36 +218,18 @@ class RunHost:
             self.live.pop(run.info.id, None)
             run.lose()
         self._stopped.discard(run.info.id)
-        if work.reservation is not None:
-            with suppress(Exception):
-                reservation = work.reservation
-                await self.call(lambda: self.quotas.settle(reservation, tokens=0.0, cost=0.0))
         return False
 
-    async def _reserve(
-        self, caller: Caller, app: ServedApp, request: RunRequest
-    ) -> QuotaReservation | None:
-        key = caller.key
-        if key is None or not key.is_limited:
-            return None
-        estimate = Estimate.of(app, request)
-        if key.budget is not None and app.kind == "model" and estimate.cost is None:
-            raise ServeError(
-                "permission",
-                f"this key has a budget, and the prices of {app.name!r} are not known: the server needs them",
-            )
-        reservation: QuotaReservation = await self.call(
-            lambda: self.quotas.reserve(key, tokens=estimate.tokens, cost=estimate.cost or 0.0)
-        )
-        return reservation
+    async def _count_request(self, caller: Caller) -> None:
+        if caller.key is not None and caller.key.rpm is not None:
+            await self.call(self.quotas.count_request, caller.key)
 
     async def _run(self, work: _Work) -> None:
         run, app, request = work.run, work.app, work.request
-        remaining = work.reservation.remaining if work.reservation is not None else None
-        limits = Limits(cost=remaining) if remaining is not None else None
         status: RunStatus = "success"
         result: JsonObject = {}
-        needs_scope = limits is not None or app.kind != "model" or request.inner_view is not None
+        is_limited = work.key is not None and work.key.is_limited
+        needs_scope = is_limited or app.kind != "model" or request.inner_view is not None
         scope: UsageScope | None = None
         request.config = self._config(run, app, request)
         if run.info.resumes is not None and not await self._begin(work):
@@ -253,7 +240,8 @@ class RunHost:
             if run.info.id in self._stopped or self._is_drained:
                 raise Cancelled
             if needs_scope:
-                with usage_scope(limits) as scope:
+                ledgers = self.ledgers
+                async with ledgers.scope(work.key, app.name, run.info.id, NO_LIMITS) as scope:
                     run.output = await _run_app(app, request, run.emit)
             else:
                 run.output = await _run_app(app, request, run.emit)
@@ -287,13 +275,6 @@ class RunHost:
         self.metrics.count_end(run.info.wire, status, usage, cost)
         try:
             await shield(run.wait_for_end())
-            if work.reservation is not None:
-                tokens = usage.get("total_tokens") if usage else None
-                reservation = work.reservation
-                with suppress(Exception):
-                    await self.call(
-                        lambda: self.quotas.settle(reservation, tokens=tokens, cost=cost)
-                    )
             if run.forgets:
                 await self.call(self.log.delete_run, run.info.id)
         finally:
@@ -344,10 +325,17 @@ class RunHost:
         """Turn texts into vectors, within the caller's limits."""
         if caller.key is not None and not caller.key.allows(app.name):
             raise ServeError("permission", f"this key may not use {app.name!r}")
-        reservation = await self._reserve(caller, app, RunRequest(texts, {"max_tokens": 1}))
+        await self._count_request(caller)
+        tokens, cost = estimate_embeddings(app, texts)
         self.metrics.count_start("embeddings")
+        status = "error"
         try:
-            vectors: list[list[float]] = await app.target.aembed_documents(texts)
+            async with self.ledgers.request(caller.key, app.name, tokens, cost):
+                vectors: list[list[float]] = await app.target.aembed_documents(texts)
+            status = "success"
+        except Cancelled:
+            status = "stopped"
+            raise
         except Exception as error:
             failure = failure_of(error)
             if failure.kind == "internal":
@@ -357,12 +345,7 @@ class RunHost:
                 logger.warning("embeddings of %s failed: %s", app.name, text)
             raise failure from error
         finally:
-            if reservation is not None:
-                booking = reservation
-                await self.call(
-                    lambda: self.quotas.settle(booking, tokens=booking.tokens, cost=booking.cost)
-                )
-        self.metrics.count_end("embeddings", "success", None, None)
+            self.metrics.count_end("embeddings", status, None, None)
         return vectors
 
     # -- stopping

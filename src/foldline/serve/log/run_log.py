@@ -28,6 +28,7 @@ from foldline.serve.log.answers import (
     delete_answers,
     release_answers,
 )
+from foldline.serve.log.holds import settle_worker
 from foldline.serve.log.records import EventsToKeep, RunRecord, ThreadInfo
 from foldline.serve.log.schema import SCHEMA
 
@@ -60,12 +61,15 @@ ADD_EVENTS: Final = (
     "INSERT INTO serve_events (run, seq, last, data) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 EVENTS: Final = "SELECT seq, data FROM serve_events WHERE run = ? AND last > ? ORDER BY seq LIMIT ?"
+UNDER_WAY: Final = "status IN ('running', 'queued')"
 INTERRUPT: Final = (
-    "UPDATE serve_runs SET status = 'interrupted', finished = ? WHERE id = ? AND status = 'running'"
+    f"UPDATE serve_runs SET status = 'interrupted', finished = ? WHERE id = ? AND {UNDER_WAY}"
 )
 INTERRUPT_ALL: Final = (
-    "UPDATE serve_runs SET status = 'interrupted', finished = ? "
-    "WHERE worker = ? AND status = 'running'"
+    f"UPDATE serve_runs SET status = 'interrupted', finished = ? WHERE worker = ? AND {UNDER_WAY}"
+)
+WORKERS_OF_RUNS: Final = (
+    f"SELECT worker FROM serve_runs WHERE {UNDER_WAY} UNION SELECT worker FROM serve_holds"
 )
 BEAT: Final = "INSERT INTO serve_workers (id, beat) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET beat = excluded.beat"
 HAS_BEAT: Final = "SELECT 1 FROM serve_workers WHERE id = ?"
@@ -133,7 +137,7 @@ class RunLog:
         if not rows:
             return None
         info = _run_of(rows[0])
-        if info.status == "running" and not self._is_alive(info.worker):
+        if not info.is_over and not self._is_alive(info.worker):
             self._interrupt(info)
         return info
 
@@ -215,24 +219,37 @@ class RunLog:
         self.database.write(lambda connection: connection.run(REQUEST_STOP, (id,)))
 
     def mark_interrupted(self) -> int:
-        """Mark the runs of dead workers as interrupted; return how many."""
-        rows = self.database.rows("SELECT DISTINCT worker FROM serve_runs WHERE status = 'running'")
+        """Mark the runs of dead workers as interrupted, and settle what they held; return how many runs."""
+        rows = self.database.rows(WORKERS_OF_RUNS)
         dead_workers = [str(row[0]) for row in rows if not self._is_alive(str(row[0]))]
 
         def work(connection: Connection) -> int:
-            now = time.time()
-            return sum(connection.run(INTERRUPT_ALL, (now, worker)) for worker in dead_workers)
+            now, count = time.time(), 0
+            for worker in dead_workers:
+                count += connection.run(INTERRUPT_ALL, (now, worker))
+                settle_worker(connection, worker, int(now))
+            return count
 
         self.database.write(self._workers.sweep)
         return self.database.write(work) if dead_workers else 0
 
     def leave(self) -> None:
-        """Remove this worker's heartbeat."""
-        self.database.write(lambda connection: connection.run(LEAVE, (self.worker,)))
+        """Remove this worker's heartbeat, and settle what it still holds."""
+
+        def work(connection: Connection) -> None:
+            connection.run(LEAVE, (self.worker,))
+            settle_worker(connection, self.worker, int(time.time()))
+
+        self.database.write(work)
 
     def _interrupt(self, info: RunRecord) -> None:
         values = (time.time(), info.id)
-        self.database.write(lambda connection: connection.run(INTERRUPT, values))
+
+        def work(connection: Connection) -> None:
+            connection.run(INTERRUPT, values)
+            settle_worker(connection, info.worker, int(values[0]))
+
+        self.database.write(work)
         info.status, info.finished = "interrupted", values[0]
 
     def _is_alive(self, worker: str) -> bool:

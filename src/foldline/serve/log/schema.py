@@ -11,12 +11,13 @@ from typing import Final
 from foldline._storage.schema import Schema
 from foldline._storage.workers import SCHEMA as WORKERS
 from foldline.serve.log.answers import SCHEMA as ANSWERS
+from foldline.serve.log.holds import SCHEMA as HOLDS
 
 __all__ = ["SCHEMA"]
 
 SCHEMA: Final = Schema(
     kind="serve",
-    needs=(WORKERS, ANSWERS),
+    needs=(WORKERS, ANSWERS, HOLDS),
     tables=(
         "serve_runs",
         "serve_events",
