@@ -200,7 +200,8 @@ class KeyLedgers:
         start, taking = time.monotonic(), _Taking(ledger)
         while True:
             try:
-                return await self.call(taking.take, tokens, cost)
+                hold: Hold = await self.call(taking.take, tokens, cost)
+                return hold
             except KeyLimitError as error:
                 remaining = error.patience - (time.monotonic() - start)
                 if remaining <= 0:
