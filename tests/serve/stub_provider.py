@@ -1,19 +1,21 @@
 """A provider on loopback that counts what it sends: chat completions, streamed or not, and embeddings.
 
-What it does is in the text of the request: `words-40` is the length of the answer in tokens of four characters, `pace-5`
-the milliseconds between two of them, `label-x` where it is counted.
+What it does is in the text of the request: `words-40` is the length of the answer in tokens of four characters,
+`pace-5` the milliseconds between two of them, `stall-9` after how many it waits until the client leaves or the test
+lets it go on, and `label-x` where it is counted.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import select
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -30,6 +32,8 @@ class Count:
     output: int = 0
     running: int = 0
     most_running: int = 0
+    go_on: threading.Event = field(default_factory=threading.Event)
+    """Ends a stall."""
 
     @property
     def tokens(self) -> int:
@@ -104,7 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
             call = {"index": 0, "id": "call_1", "type": "function", "function": function}
             pieces = [{"tool_calls": [call]}]
         if request.get("stream"):
-            self._stream(pieces, delay, count, "tool_calls" if wants_tool else "stop")
+            stall = int(_word(text, "stall", "-1"))
+            self._stream(pieces, delay, count, "tool_calls" if wants_tool else "stop", stall)
         else:
             time.sleep(delay * words)
             message: dict[str, Any] = {"role": "assistant", "content": PIECE * words}
@@ -125,14 +130,16 @@ class _Handler(BaseHTTPRequestHandler):
                         "usage": usage(words)}, 200)  # fmt: skip
 
     def _stream(
-        self, pieces: list[dict[str, Any]], delay: float, count: Count, reason: str
+        self, pieces: list[dict[str, Any]], delay: float, count: Count, reason: str, stall: int
     ) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
         self.close_connection = True
-        for piece in pieces:
+        for number, piece in enumerate(pieces):
+            if number == stall and not self._may_go_on(count):
+                return
             with self.server.lock:
                 count.output += 1
             self._event({"choices": [{"index": 0, "delta": {"role": "assistant", **piece}}]})
@@ -141,6 +148,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
         self._event({"choices": [], "usage": usage(len(pieces))})
         self.wfile.write(b"data: [DONE]\n\n")
+
+    def _may_go_on(self, count: Count) -> bool:
+        """Wait; return False if the client has left."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not count.go_on.is_set():
+            if select.select([self.connection], [], [], 0.01)[0]:
+                return False
+        return True
 
     def _event(self, data: dict[str, Any]) -> None:
         chunk = {"id": "c", "object": "chat.completion.chunk", "model": "stub", **data}

@@ -20,7 +20,7 @@ from foldline.serve.quotas import Quotas
 from tests.serve.money_apps import KINDS, WORDS, input_of
 from tests.serve.process import ServeProcess, sse
 from tests.serve.stub_provider import INPUT, StubProvider, stub_provider
-from tests.servers.databases import new_database, postgres_server
+from tests.servers.databases import new_database, postgres_server, wait_until
 
 __all__ = ["postgres_server"]
 
@@ -42,17 +42,19 @@ class Shop:
         self.database = open_database(log, SCHEMA)
         self.keys = KeyStore(self.database)
         self.keys.add("first")  # so that the servers know from the start that there are keys
+        self.started: list[ServeProcess] = []
         self.workers = [self.start(number) for number in range(2)]
 
-    def start(self, number: int) -> ServeProcess:
+    def start(self, number: int, *options: str) -> ServeProcess:
         folder = self.folder / f"worker-{number}-{time.monotonic_ns()}"
         folder.mkdir(parents=True)
-        worker = ServeProcess(folder, apps=APPS, log=self.log)
+        worker = ServeProcess(folder, apps=APPS, log=self.log, options=options)
         worker.environment["STUB_URL"] = self.provider.url
+        self.started.append(worker)
         return worker.start()
 
     def close(self) -> None:
-        for worker in self.workers:
+        for worker in self.started:
             worker.stop(signal.SIGKILL)
         self.database.close()
 
@@ -135,3 +137,174 @@ def test_S10_S11_tokens_per_minute_hold_for_every_kind_of_app(shop: Shop, kind: 
     assert count.tokens <= limit
     assert shop.tokens(record) == count.tokens
     assert shop.holds(record) == 0
+
+
+# -- estimates that are too low, clients that leave, errors, kills
+
+
+def test_S12_no_more_is_spent_than_the_limit_and_the_error_of_running_calls(shop: Shop) -> None:
+    # Nothing is known of the first answers: 4,096 tokens are held for each, so that two fit; each takes 6,000.
+    limit, real = 9_000 * DOLLARS, (INPUT + 6_000) * DOLLARS
+    key, record = shop.key("low", budget=limit)
+
+    statuses = shop.many(key, ["open_ended"] * 8, "label-low words-6000 pace-0")
+
+    count = shop.provider.counts["low"]
+    error = real - 4_096 * DOLLARS
+    assert statuses[402] >= 6
+    assert count.tokens * DOLLARS <= limit + count.most_running * error
+    assert shop.spent(record) == pytest.approx(count.tokens * DOLLARS)
+
+
+def test_S12_S16_clients_that_leave_at_every_tenth_event_pass_no_limit(shop: Shop) -> None:
+    limit = 8 * CALL
+    key, record = shop.key("leaver", budget=limit)
+
+    def leave(number: int) -> int:
+        body = {"model": "model", "stream": True,
+                "messages": [{"role": "user", "content": f"label-leave words-{WORDS} pace-5"}]}  # fmt: skip
+        url = f"{shop.workers[number % 2].url}/v1/chat/completions"
+        with httpx.stream("POST", url, json=body, headers=key, timeout=60) as answer:
+            for seen, line in enumerate(answer.iter_lines()):
+                if line.startswith("data:") and seen >= 10 * (number % 4):
+                    break
+            return answer.status_code
+
+    with ThreadPoolExecutor(12) as pool:
+        statuses = Counter(pool.map(leave, range(36)))
+
+    count = shop.provider.wait_until_quiet("leave")
+    wait_until(lambda: shop.holds(record) == 0, "settling")
+    spent = shop.spent(record)
+    assert set(statuses) == {200, 402}
+    assert spent <= limit * 1.000001
+    # What was on its way when a client left is charged by the provider, and was never received.
+    on_its_way = statuses[200] * 10 * DOLLARS
+    assert count.tokens * DOLLARS <= spent + on_its_way
+    assert count.requests > 8  # what was left early cost less than an answer
+
+
+def test_S12_failed_calls_cost_nothing_and_hold_nothing(shop: Shop) -> None:
+    key, record = shop.key("failing", budget=4 * CALL)
+    statuses = shop.many(key, ["model", "agent", "chain", "graph"] * 3, "label-fail fail-now")
+
+    assert 200 not in statuses
+    assert 402 not in statuses or statuses[402] < 12
+    assert (shop.spent(record), shop.holds(record)) == (0, 0)
+
+
+def start(shop: Shop, worker: ServeProcess, key: dict[str, str], text: str) -> str:
+    body = {"app": "agent", "input": input_of("agent", text)}
+    return str(
+        httpx.post(f"{worker.url}/runs", json=body, headers=key, timeout=60).json()["run_id"]
+    )
+
+
+def test_S11_S12_what_a_killed_worker_held_is_settled_at_its_estimate(shop: Shop) -> None:
+    limit = 10 * CALL
+    key, record = shop.key("killed", budget=limit)
+    victim = shop.start(2)
+    text = f"label-killed words-{WORDS} stall-{WORDS // 2}"
+    runs = [start(shop, victim, key, text) for _ in range(3)]
+    count = shop.provider.counts["killed"]
+    wait_until(lambda: count.output >= 3 * (1 + WORDS // 2), "the answers to begin")
+    held = shop.holds(record)
+
+    victim.stop(signal.SIGKILL)
+    answer = httpx.get(f"{shop.workers[0].url}/runs/{runs[0]}", headers=key, timeout=60)
+
+    assert held == 3
+    assert answer.json()["status"] == "interrupted"
+    assert shop.holds(record) == 0
+    assert count.tokens * DOLLARS <= shop.spent(record) <= limit
+    shop.many(key, ["model"] * 10, f"label-killed words-{WORDS}")
+    assert count.tokens * DOLLARS <= limit
+    assert shop.spent(record) <= limit * 1.000001
+
+
+def test_S11_a_worker_that_starts_settles_what_the_dead_ones_held(shop: Shop) -> None:
+    key, record = shop.key("restarted", tpm=10_000, budget=100.0)
+    victim = shop.start(3)
+    start(shop, victim, key, f"label-restart words-{WORDS} stall-5")
+    wait_until(lambda: shop.holds(record) == 2, "the call")  # of tokens, and of money
+    victim.stop(signal.SIGKILL)
+
+    shop.start(4).stop()
+
+    assert shop.holds(record) == 0
+    assert shop.tokens(record) >= WORDS + INPUT
+    assert shop.spent(record) >= CALL
+
+
+def test_S11_a_worker_that_ends_leaves_no_hold(shop: Shop) -> None:
+    key, record = shop.key("drained", budget=100.0)
+    leaver = shop.start(5, "--drain", "0.1")
+    start(shop, leaver, key, f"label-drain words-{WORDS} stall-5")
+    wait_until(lambda: shop.provider.counts["drain"].output >= 6, "the answer to begin")
+
+    leaver.stop()
+
+    assert shop.holds(record) == 0
+    assert 0 < shop.spent(record) < 2 * CALL
+
+
+# -- hang-ups on each wire
+
+LONG, CUT = 5_000, 4_600
+
+
+def long_request(wire: str, text: str) -> tuple[str, Any]:
+    """The path and the body of a request for a stream, on each wire."""
+    messages = [{"role": "user", "content": text}]
+    ui = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": text}]}
+    return {
+        "chat": ("/v1/chat/completions", {"model": "long", "stream": True, "messages": messages}),
+        "responses": ("/v1/responses", {"model": "long", "stream": True, "input": text}),
+        "messages": (
+            "/v1/messages",
+            {"model": "long", "stream": True, "max_tokens": LONG, "messages": messages},
+        ),
+        "runs": ("/runs", {"app": "long", "stream": True, "input": text}),
+        "langserve": ("/long/stream", {"input": text}),
+        "langserve_log": ("/long/stream_log", {"input": text}),
+        "langgraph": (
+            "/runs/stream",
+            {"assistant_id": "long", "input": {"messages": messages}, "stream_mode": "messages"},
+        ),
+        "vercel": ("/api/chat/long", {"id": f"c{time.monotonic_ns()}", "messages": [ui]}),
+        "agui": (
+            "/agui/long",
+            {"threadId": f"t{time.monotonic_ns()}", "runId": "r", "state": {}, "tools": [], "context": [],
+             "forwardedProps": {}, "messages": [{"id": "1", "role": "user", "content": text}]},
+        ),
+    }[wire]  # fmt: skip
+
+
+WIRES = (
+    "chat", "responses", "messages", "runs", "langserve", "langserve_log", "langgraph", "vercel", "agui",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_S16_who_hangs_up_pays_for_what_was_sent(shop: Shop, wire: str) -> None:
+    key, record = shop.key(wire, budget=1_000.0, tpm=1_000_000)
+    label = f"hang{wire.replace('_', '')}"
+    path, body = long_request(wire, f"label-{label} words-{LONG} stall-{CUT}")
+    seen = 0
+    with httpx.stream(
+        "POST", shop.workers[0].url + path, json=body, headers=key, timeout=60
+    ) as answer:
+        assert answer.status_code == 200, answer.read()
+        for chunk in answer.iter_text():
+            seen += chunk.count("abc")
+            if seen >= CUT:
+                break
+    count = shop.provider.counts[label]
+    if wire in ("runs", "langgraph", "vercel", "agui"):  # there, a run goes on without its reader
+        count.go_on.set()
+
+    wait_until(lambda: shop.holds(record) == 0, "settling")
+    full = LONG + INPUT
+    assert shop.tokens(record) >= 0.85 * full
+    assert shop.spent(record) >= 0.85 * full * DOLLARS
+    assert shop.spent(record) >= shop.provider.wait_until_quiet(label).tokens * DOLLARS * 0.999
