@@ -38,5 +38,7 @@ def test_S18_a_hold_and_its_settlement_are_cheap(
 ) -> None:
     place = str(tmp_path / "runs.db") if kind == "file" else request.getfixturevalue("postgres_url")
     times = milliseconds(place)
-    print(f"{kind}: p50 {statistics.median(times):.2f} ms, p95 {times[int(len(times) * 0.95)]:.2f} ms")  # noqa: T201
+    print(
+        f"{kind}: p50 {statistics.median(times):.2f} ms, p95 {times[int(len(times) * 0.95)]:.2f} ms"
+    )
     assert statistics.median(times) <= most

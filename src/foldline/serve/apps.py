@@ -92,7 +92,18 @@ class ServedApp:
         *,
         on_disconnect: Literal["cancel", "continue"] | None = None,
         provider_name: str | None = None,
+        max_runs: int | None = None,
+        run_timeout: float | None = None,
     ) -> None:
+        for field_name, number in (("max_runs", max_runs), ("run_timeout", run_timeout)):
+            if number is not None and not number > 0:
+                raise UsageError(
+                    f"{field_name} of the app {name!r} is a number above 0, not {number!r}"
+                )
+        self.max_runs = max_runs
+        """How many of its runs are under way at once in one process; None for no limit of its own."""
+        self.run_timeout = run_timeout
+        """Seconds after which a run ends with an error; None for that of the server."""
         self.name = name
         self.target: Any = target
         """The object itself. `kind` says which methods it has."""

@@ -14,8 +14,9 @@ from foldline._io import ASYNC, shield
 from foldline._io.serving import BackgroundTask, Cancelled, Workers, join_all
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import NothingToResumeError, is_invalid_resume
-from foldline.language_models._call.policies.usage_scope import NO_LIMITS, UsageScope
+from foldline.language_models._call.policies.usage_scope import Limits, UsageScope
 from foldline.prices import cost_of, find_prices
+from foldline.serve.admission import Admission, Ticket
 from foldline.serve.apps import Emit, RunRequest, ServedApp
 from foldline.serve.errors import PROVIDER_FAULTS, REFUSALS, ServeError, failure_of, mask_secrets
 from foldline.serve.estimate import estimate_embeddings
@@ -28,7 +29,7 @@ from foldline.serve.log.records import RunRecord, RunStatus
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.quotas import Quotas
-from foldline.serve.running import run_app
+from foldline.serve.running import run_app, run_within
 from foldline.serve.settings import ServeSettings
 from foldline.utils.uuid import uuid7
 from foldline.workflows.events import jsonable
@@ -57,6 +58,7 @@ class _Work:
     request: RunRequest
     key: ApiKey | None
     claims: list[Claim]
+    ticket: Ticket
 
 
 class RunHost:
@@ -74,6 +76,11 @@ class RunHost:
         self.metrics = metrics
         self.quotas = Quotas(log.database)
         self.ledgers = KeyLedgers(log, settings.queue_seconds)
+        self.admission = Admission(
+            max_runs=settings.max_runs,
+            max_queued=settings.max_queued,
+            queue_seconds=settings.queue_seconds,
+        )
         self.live: dict[str, LiveRun] = {}
         self.is_closing = False
         self.is_open = False
@@ -183,25 +190,62 @@ class RunHost:
             raise ServeError("unavailable", "the server is shutting down: try again", 1.0)
         if caller.key is not None and not caller.key.allows(app.name):
             raise ServeError("permission", f"this key may not use {app.name!r}")
-        if len(self.live) >= self.settings.max_runs:
-            raise ServeError("overloaded", "the server has too many runs under way", 1.0)
-        await self._count_request(caller)
+        ticket = await self._admit(caller, app)
+        status: RunStatus = "running" if ticket.is_admitted else "queued"
         info = RunRecord(
-            run_id or str(uuid7()), caller.owner, app.name, wire, thread, "running", time.time(),
+            run_id or str(uuid7()), caller.owner, app.name, wire, thread, status, time.time(),
             self.log.worker, logged_request,
         )  # fmt: skip
         if resumes is not None:
             info.resumes, info.first = resumes.id, resumes.root
         run = LiveRun(info, self._committer, self.settings.max_events)
         self.live[info.id] = run
-        run.task = BackgroundTask(self._run(_Work(run, app, request, caller.key, list(claims))))
+        work = _Work(run, app, request, caller.key, list(claims), ticket)
+        run.task = BackgroundTask(self._run_admitted(work))
         await run.wait_for_begin()
-        if run.refusal is None and not run.logged_count:
+        if run.refusal is None and not run.is_logged:
             raise ServeError.from_json((info.result or {}).get("error") or {})
         return run
 
+    async def _admit(self, caller: Caller, app: ServedApp) -> Ticket:
+        """Return the ticket of a run: it runs at once, or waits; raise `ServeError` where it can do neither."""
+        key = caller.key
+        ticket = self.admission.enter(
+            app.name, app.max_runs, caller.owner, key.max_runs if key is not None else None
+        )
+        try:
+            await self._count_request(caller)
+        except BaseException:
+            self.admission.leave(ticket)
+            raise
+        return ticket
+
+    async def _run_admitted(self, work: _Work) -> None:
+        try:
+            await self._run(work)
+        finally:
+            self.admission.leave(work.ticket)
+
+    async def _wait_for_turn(self, work: _Work) -> None:
+        """Wait in line, and mark the run as running in the log."""
+        info = work.run.info
+        try:
+            if info.id in self._stopped or self._is_drained:
+                raise Cancelled
+            await self.admission.wait(work.ticket)
+        except (ServeError, Cancelled):
+            work.run.is_refused = (
+                not self._is_drained
+            )  # nothing has run: an answer may be sent again
+            raise
+        await self.call(self.log.note_running, info.id)
+        info.status = "running"
+
     async def _begin(self, work: _Work) -> bool:
-        """Write a run that continues another; return False if others were first, or the log cannot be written."""
+        """Write a run before its first event; return False if others were first, or the log cannot be written.
+
+        It continues another one, or waits in line.
+        """
         run = work.run
         try:
             run.refusal = await self.call(self.log.begin, run.info, work.claims)
@@ -214,6 +258,8 @@ class RunHost:
         else:
             if run.refusal is None:
                 run.is_new = False
+                if run.info.status == "queued":
+                    run.note_begin()
                 return True
             self.live.pop(run.info.id, None)
             run.lose()
@@ -228,23 +274,28 @@ class RunHost:
         run, app, request = work.run, work.app, work.request
         status: RunStatus = "success"
         result: JsonObject = {}
-        is_limited = work.key is not None and work.key.is_limited
+        timeout = app.run_timeout if app.run_timeout is not None else self.settings.run_timeout
+        is_limited = timeout is not None or (work.key is not None and work.key.is_limited)
         needs_scope = is_limited or app.kind != "model" or request.inner_view is not None
         scope: UsageScope | None = None
         request.config = self._config(run, app, request)
-        if run.info.resumes is not None and not await self._begin(work):
+        is_queued = run.info.status == "queued"
+        if (run.info.resumes is not None or is_queued) and not await self._begin(work):
             return
         self.metrics.count_start(run.info.wire)
         try:
+            if is_queued:
+                await self._wait_for_turn(work)
             run.emit("run", {"event": "started", "run_id": run.info.id, "app": app.name})
             if run.info.id in self._stopped or self._is_drained:
                 raise Cancelled
+            body = _run_app(app, request, run.emit)
             if needs_scope:
-                ledgers = self.ledgers
-                async with ledgers.scope(work.key, app.name, run.info.id, NO_LIMITS) as scope:
-                    run.output = await _run_app(app, request, run.emit)
+                limits = Limits(timeout=timeout)
+                async with self.ledgers.scope(work.key, app.name, run.info.id, limits) as scope:
+                    run.output = await (body if timeout is None else run_within(timeout, body))
             else:
-                run.output = await _run_app(app, request, run.emit)
+                run.output = await body
             questions = _questions(run)
             if questions:
                 status, result["interrupts"] = "waiting", questions
@@ -255,7 +306,8 @@ class RunHost:
         except Exception as error:  # noqa: BLE001  any error of the app ends the run, not the server
             failure = failure_of(error)
             status, result["error"] = "error", failure.as_json()
-            _note_refusal(run, request, error, result)
+            if not run.is_refused:  # its turn has not come
+                _note_refusal(run, request, error, result)
             self._log_failure(run, error, failure)
         await self._end(work, status, result, scope)
 
@@ -271,6 +323,7 @@ class RunHost:
         result["usage"], result["cost"] = usage, cost
         if work.request.thread is None or not app.has_threads or run.info.resumes is not None:
             result["output"] = run.output  # who repeats an answer gets it too
+        self.admission.leave(work.ticket)  # first: who sees the end may start the next one
         run.end(status, result)
         self.metrics.count_end(run.info.wire, status, usage, cost)
         try:
@@ -359,7 +412,7 @@ class RunHost:
     def _interrupt(run: LiveRun) -> None:
         # A run that has not begun ends when it has: cancelled before that, its client would wait for ever, what it has
         # reserved would stay, and after its claim it would be in the log without an end.
-        if run.task is not None and run.events:
+        if run.task is not None and (run.events or run.is_logged):
             run.task.cancel()
 
     async def stop(self, info: RunRecord) -> None:

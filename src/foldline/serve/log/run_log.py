@@ -71,6 +71,7 @@ INTERRUPT_ALL: Final = (
 WORKERS_OF_RUNS: Final = (
     f"SELECT worker FROM serve_runs WHERE {UNDER_WAY} UNION SELECT worker FROM serve_holds"
 )
+NOTE_RUNNING: Final = "UPDATE serve_runs SET status = 'running' WHERE id = ? AND status = 'queued'"
 BEAT: Final = "INSERT INTO serve_workers (id, beat) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET beat = excluded.beat"
 HAS_BEAT: Final = "SELECT 1 FROM serve_workers WHERE id = ?"
 HAS_ROW: Final = "SELECT 1 FROM foldline_workers WHERE id = ?"
@@ -117,15 +118,19 @@ class RunLog:
         self.database.write(work)
 
     def begin(self, run: RunRecord, claims: list[Claim]) -> Refusal | None:
-        """Write a run that continues another, and claim what it answers; return why not, and write nothing then."""
+        """Write a run before its events, and claim what it answers; return why not, and write nothing then."""
 
         def work(connection: Connection) -> Refusal | None:
-            refusal = claim_answers(connection, run, claims)
+            refusal = claim_answers(connection, run, claims) if run.resumes is not None else None
             if refusal is None:
                 _write_batch(connection, EventsToKeep(run, 1, [], is_new=True))
             return refusal
 
         return self.database.write(work)
+
+    def note_running(self, id: str) -> None:
+        """Record that the turn of a run has come."""
+        self.database.write(lambda connection: connection.run(NOTE_RUNNING, (id,)))
 
     def answers(self, id: str) -> list[StoredAnswer]:
         """Return the answers that started a run."""
@@ -209,7 +214,7 @@ class RunLog:
     def runs_to_stop(self) -> set[str]:
         """Return the runs of this worker with a stop request."""
         rows = self.database.rows(
-            "SELECT id FROM serve_runs WHERE status = 'running' AND worker = ? AND stop_asked = 1",
+            f"SELECT id FROM serve_runs WHERE {UNDER_WAY} AND worker = ? AND stop_asked = 1",
             (self.worker,),
         )
         return {str(row[0]) for row in rows}
@@ -356,9 +361,10 @@ def _write_batch(connection: Connection, batch: EventsToKeep) -> None:
     last = batch.first_seq + len(batch.events) - 1
     result = _dump(run.result) if run.result is not None else None
     if batch.is_new:
+        status = run.status if batch.is_over or run.status == "queued" else "running"
         values = (
-            run.id, run.owner, run.app, run.wire, run.thread, run.status if batch.is_over else "running",
-            run.created, run.worker, _dump(run.request), run.finished, last, result if batch.is_over else None, 0,
+            run.id, run.owner, run.app, run.wire, run.thread, status, run.created, run.worker, _dump(run.request),
+            run.finished, last, result if batch.is_over else None, 0,
         )  # fmt: skip
         connection.run(ADD_RUN, values)
         is_there = True
