@@ -308,3 +308,73 @@ def test_S16_who_hangs_up_pays_for_what_was_sent(shop: Shop, wire: str) -> None:
     assert shop.tokens(record) >= 0.85 * full
     assert shop.spent(record) >= 0.85 * full * DOLLARS
     assert shop.spent(record) >= shop.provider.wait_until_quiet(label).tokens * DOLLARS * 0.999
+
+
+# -- everything at once
+
+
+class Crowd:
+    """Many clients at once: some wait, some stream, some leave at a tenth event, some ask for a failure."""
+
+    def __init__(self, shop: Shop, size: int, label: str, key: dict[str, str]) -> None:
+        self.shop, self.size, self.label, self.key = shop, size, label, key
+        self.left = 0
+
+    def call(self, number: int) -> int | None:
+        """Return the status; None if the worker died meanwhile."""
+        kind = KINDS[number % len(KINDS)]
+        fails = " fail-now" if number % 17 == 16 else ""
+        text = f"label-{self.label} words-{WORDS} pace-4{fails}"
+        worker = number % len(self.shop.workers)
+        try:
+            if number % 3 == 2:
+                return self.leave(worker, text, 10 * (number % 4))
+            return self.shop.run(worker, self.key, kind, text, streams=number % 3 == 1)
+        except httpx.HTTPError:
+            return None
+
+    def leave(self, worker: int, text: str, events: int) -> int:
+        messages = [{"role": "user", "content": text}]
+        body = {"model": "model", "stream": True, "messages": messages}
+        url = f"{self.shop.workers[worker].url}/v1/chat/completions"
+        with httpx.stream("POST", url, json=body, headers=self.key, timeout=120) as answer:
+            for seen, line in enumerate(answer.iter_lines()):
+                if line.startswith("data:") and seen >= events:
+                    self.left += 1
+                    break
+            return answer.status_code
+
+    def run(self, during: Any = None) -> Counter[int | None]:
+        with ThreadPoolExecutor(self.size) as pool:
+            statuses = pool.map(self.call, range(self.size))
+            if during is not None:
+                during()
+            return Counter(statuses)
+
+
+@pytest.mark.parametrize("size", [24, pytest.param(200, marks=pytest.mark.slow)])
+def test_S12_a_crowd_of_clients_and_a_kill_pass_no_limit(shop: Shop, size: int) -> None:
+    limit = size / 5 * CALL
+    key, record = shop.key("crowd", budget=limit, tpm=1_000_000)
+    crowd = Crowd(shop, size, f"crowd{size}", key)
+    count = shop.provider.counts[crowd.label]
+
+    def kill() -> None:
+        wait_until(lambda: count.requests >= size // 8, "the calls")
+        victim = shop.workers[1]
+        victim.stop(signal.SIGKILL)
+        shop.workers[1] = shop.start(1)
+
+    first = crowd.run(kill)
+    second = crowd.run()
+
+    shop.provider.wait_until_quiet(crowd.label)
+    wait_until(lambda: shop.holds(record) == 0, "settling")
+    on_its_way = crowd.left * 10 * DOLLARS
+    spent = shop.spent(record)
+    assert first[200]
+    assert second[402]
+    assert None not in second
+    assert spent <= limit * 1.000001
+    assert count.tokens * DOLLARS <= spent + on_its_way
+    assert shop.tokens(record) >= count.tokens - crowd.left * 10
