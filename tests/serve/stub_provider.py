@@ -31,7 +31,6 @@ class Count:
     requests: int = 0
     output: int = 0
     running: int = 0
-    most_running: int = 0
     go_on: threading.Event = field(default_factory=threading.Event)
     """Ends a stall."""
 
@@ -79,7 +78,6 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             count.requests += 1
             count.running += 1
-            count.most_running = max(count.most_running, count.running)
         try:
             self._answer(json.loads(body), body, count)
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from foldline._config import RunnableConfig
@@ -141,6 +142,14 @@ class ServedApp:
             return None
         profile_prices = (self.model.profile or {}).get("prices")
         return profile_prices or find_prices(self.model._provider, self.model._model_name)
+
+    @cached_property
+    def needed_fields(self) -> frozenset[str]:
+        """The fields that the input of a prompt or a chain must have; none where it is no object."""
+        schema = self.target.get_input_schema().model_json_schema()
+        if schema.get("type") != "object":
+            return frozenset()
+        return frozenset(schema.get("required", ()))
 
     def input_of_chat(self, messages: list[BaseMessage]) -> object:
         """Return a conversation as this app's input."""

@@ -18,8 +18,15 @@ from foldline.language_models._call.policies.usage_scope import Limits, UsageSco
 from foldline.prices import cost_of, find_prices
 from foldline.serve.admission import Admission, Ticket
 from foldline.serve.apps import Emit, RunRequest, ServedApp
-from foldline.serve.errors import PROVIDER_FAULTS, REFUSALS, ServeError, failure_of, mask_secrets
+from foldline.serve.errors import (
+    PROVIDER_FAULTS,
+    REFUSALS,
+    ServeError,
+    failure_of_run,
+    mask_secrets,
+)
 from foldline.serve.estimate import estimate_embeddings
+from foldline.serve.inputs import check_input
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import ApiKey, Caller
 from foldline.serve.ledger import KeyLedgers
@@ -190,6 +197,7 @@ class RunHost:
             raise ServeError("unavailable", "the server is shutting down: try again", 1.0)
         if caller.key is not None and not caller.key.allows(app.name):
             raise ServeError("permission", f"this key may not use {app.name!r}")
+        check_input(app, request)
         ticket = await self._admit(caller, app)
         status: RunStatus = "running" if ticket.is_admitted else "queued"
         info = RunRecord(
@@ -304,7 +312,7 @@ class RunHost:
             if self.is_closing and run.info.id not in self._stopped:
                 status = "interrupted"
         except Exception as error:  # noqa: BLE001  any error of the app ends the run, not the server
-            failure = failure_of(error)
+            failure = failure_of_run(error, run.info.id)
             status, result["error"] = "error", failure.as_json()
             if not run.is_refused:  # its turn has not come
                 _note_refusal(run, request, error, result)
@@ -356,8 +364,9 @@ class RunHost:
         if failure.kind == "internal":
             logger.error("run %s of %s failed", run.info.id, run.info.app, exc_info=error)
             return
-        # The client gets a fixed sentence for an error of the provider: its text is for the operator.
-        level = logging.WARNING if failure.kind in PROVIDER_FAULTS else logging.INFO
+        # Where the client gets a fixed sentence, the text is for the operator.
+        is_shown = failure.kind in ("conflict", "unprocessable") or failure.message in str(error)
+        level = logging.INFO if is_shown else logging.WARNING
         text = mask_secrets(f"{type(error).__name__}: {error}")
         logger.log(level, "run %s of %s failed: %s", run.info.id, run.info.app, text)
 
@@ -390,7 +399,7 @@ class RunHost:
             status = "stopped"
             raise
         except Exception as error:
-            failure = failure_of(error)
+            failure = failure_of_run(error)
             if failure.kind == "internal":
                 logger.error("embeddings of %s failed", app.name, exc_info=error)
             elif failure.kind in PROVIDER_FAULTS:

@@ -30,7 +30,7 @@ from foldline.workflows.flow import Workflow
 from foldline.workflows.interrupts import request_data
 from foldline.workflows.loop_runnable import LoopRunnable
 
-__all__ = ["run_app", "run_within"]
+__all__ = ["messages_from", "run_app", "run_within"]
 
 CHANNELS: Final = frozenset(
     {
