@@ -357,10 +357,17 @@ class BudgetExceeded(FoldlineError):
     """A usage limit was exceeded; see `used` and `limit`."""
 
     def __init__(
-        self, message: str, *, used: float | None = None, limit: float | None = None
+        self,
+        message: str,
+        *,
+        used: float | None = None,
+        limit: float | None = None,
+        patience: float = 0.0,
     ) -> None:
         self.used = used
         self.limit = limit
+        self.patience = patience
+        """Seconds for which a ledger is asked again: other requests may leave room."""
         self.partial: Any = None  # the answer that exceeded the limit, if there was one
         super().__init__(message)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,17 @@ import pytest
 from foldline._storage.open_database import open_database
 from foldline._storage.schema import Schema
 from foldline.agents import create_agent
-from foldline.exceptions import BudgetExceeded, ModelError
+from foldline.exceptions import (
+    BudgetExceeded,
+    ModelConnectionError,
+    ModelError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+    StreamTruncatedError,
+)
 from foldline.language_models import FakeListLLM, RetryPolicy, usage_scope
-from foldline.testing import Call, Fail, Finish, ScriptedChatModel
+from foldline.messages import AIMessage
+from foldline.testing import Call, Fail, Finish, Reason, ScriptedChatModel, Stall
 
 USAGE = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
 
@@ -91,15 +101,179 @@ def test_every_attempt_is_held_and_one_that_was_not_answered_costs_nothing(call)
     assert account.calls == [("reserve",), ("settle", 0, 0.0), ("reserve",), ("settle", 15, None)]
 
 
-def test_an_answer_that_broke_off_without_usage_counts_as_estimated(call):
+def counted_input(text: str) -> int:
+    """What a call reserves beside its `max_tokens`."""
+    account, sizes = Account(), list[int]()
+    reserve = account.reserve
+    account.reserve = lambda tokens, cost: sizes.append(tokens) or reserve(tokens, cost)  # type: ignore[method-assign, func-returns-value]
+    with usage_scope(ledger=account):
+        model("x").invoke(text, max_tokens=1)
+    return sizes[0] - 1
+
+
+def test_S16_an_answer_that_broke_off_counts_its_input_and_what_was_received(call):
     account = Account(10_000)
-    broken = ScriptedChatModel(script=[["some words ", Fail(ModelError("gone"))]])
+    broken = ScriptedChatModel(script=[["some words " * 10, Fail(ModelError("gone"))]])
     with usage_scope(ledger=account), pytest.raises(ModelError):
         call.stream(broken, "hi")
 
-    assert account.calls[-1] == ("settle", None, None)
-    assert account.left < 10_000 - 1000
+    assert account.calls[-1] == ("settle", counted_input("hi") + 28, None)
     assert account.open == {}
+
+
+def test_S16_partial_usage_is_raised_to_what_was_received(call):
+    account = Account(10_000)
+    usage = {"input_tokens": 50, "output_tokens": 1, "total_tokens": 51}
+    error = ModelError("gone", partial=AIMessage("", usage_metadata=usage))
+    broken = ScriptedChatModel(script=[["x" * 400, Fail(error)]])
+    with usage_scope(ledger=account), pytest.raises(ModelError):
+        call.stream(broken, "hi")
+
+    assert account.calls[-1] == ("settle", 150, None)
+
+
+def test_S16_calls_and_thoughts_count_as_output(call):
+    account = Account(10_000)
+    parts = [Reason("t" * 100), Call("look", {"where": "y" * 100}), Fail(ModelError("gone"))]
+    with usage_scope(ledger=account), pytest.raises(ModelError):
+        call.stream(ScriptedChatModel(script=[parts]), "hi")
+
+    assert account.calls[-1][1] >= counted_input("hi") + 50
+
+
+@pytest.mark.parametrize(
+    ("error", "is_charged"),
+    [
+        (ModelTimeoutError("no answer in time"), True),
+        (StreamTruncatedError("nothing came", is_retryable=False), True),
+        (ModelRateLimitError("busy", status=429), False),
+        (ModelConnectionError("not reached", is_retryable=False), False),
+        (ModelError("refused", status=500, is_retryable=False), False),
+    ],
+)
+def test_S16_without_an_answer_the_input_counts_if_the_provider_has_got_it(call, error, is_charged):
+    account = Account(10_000)
+    with usage_scope(ledger=account), pytest.raises(ModelError):
+        call.invoke(ScriptedChatModel(script=[error], retry_on_error=False), "hi")
+
+    assert account.calls[-1][1] == (counted_input("hi") if is_charged else 0)
+    assert account.open == {}
+
+
+def test_S16_a_call_that_is_cancelled_before_its_answer_counts_its_input():
+    async def main() -> None:
+        account = Account(10_000)
+        with usage_scope(ledger=account):
+            waiting = model([Stall(60), "late"])
+            task = asyncio.ensure_future(waiting.ainvoke("hi"))
+            while not account.open:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.05)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        assert account.calls[-1] == ("settle", counted_input("hi"), None)
+
+    asyncio.run(main())
+
+
+def test_S10_a_hold_that_comes_after_its_call_was_cancelled_is_given_back():
+    async def main() -> None:
+        class Slow(Account):
+            begun, go_on = threading.Event(), threading.Event()
+
+            def reserve(self, tokens: int, cost: float | None) -> int:
+                self.begun.set()
+                assert self.go_on.wait(10)
+                return super().reserve(tokens, cost)
+
+        account = Slow(10_000)
+        with usage_scope(ledger=account):
+            task = asyncio.ensure_future(model("hello").ainvoke("hi"))
+            await asyncio.to_thread(account.begun.wait, 10)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            account.go_on.set()
+            while account.calls[-1:] != [("settle", 0, 0.0)]:
+                await asyncio.sleep(0.001)
+
+        assert (account.left, account.open) == (10_000, {})
+
+    asyncio.run(main())
+
+
+class Crowded(Account):
+    """A ledger that has room only at the third try."""
+
+    def __init__(self, patience: float) -> None:
+        super().__init__()
+        self.tries, self.patience = 0, patience
+
+    def reserve(self, tokens: int, cost: float | None) -> int:
+        self.tries += 1
+        if self.tries < 3:
+            raise BudgetExceeded("no room beside others", patience=self.patience)
+        return super().reserve(tokens, cost)
+
+
+def test_S14_a_call_waits_while_its_ledger_has_patience(call):
+    account = Crowded(patience=30)
+    with usage_scope(ledger=account):
+        assert call.invoke(model("hello"), "hi").text == "hello"
+
+    assert account.tries == 3
+
+
+def test_S14_without_patience_a_refusal_is_raised_at_once(call):
+    account = Crowded(patience=0)
+    with usage_scope(ledger=account), pytest.raises(BudgetExceeded, match="no room"):
+        call.invoke(model("hello"), "hi")
+
+    assert account.tries == 1
+
+
+def test_S14_the_wait_for_a_ledger_ends_with_the_time_of_the_scope(call):
+    account = Crowded(patience=30)
+    account.tries = -1_000
+    with usage_scope(timeout=0.3, ledger=account), pytest.raises(BudgetExceeded, match=r"0\.3 s"):
+        call.invoke(model("hello"), "hi")
+
+
+def test_S13_a_hold_is_the_input_and_the_likely_output_also_under_a_limit_of_cost(call):
+    sizes: list[int] = []
+
+    class Sized(Account):
+        def reserve(self, tokens: int, cost: float | None) -> int:
+            sizes.append(tokens)
+            return super().reserve(tokens, cost)
+
+    profile: Any = {"prices": {"input": 1.0, "output": 1.0}}
+    usage = {"input_tokens": 1, "output_tokens": 5, "total_tokens": 6}
+    with usage_scope(ledger=Sized()), usage_scope(cost=1_000.0):
+        for options in ({}, {}, {"max_tokens": 99}):
+            priced = ScriptedChatModel(script=["x"], usage=usage, profile=profile)
+            call.invoke(priced, "hi", **options)
+
+    size = counted_input("hi")
+    assert [each - size for each in sizes] == [4096, 10, 99]
+
+
+def test_S15_a_ledger_sees_that_a_price_is_unknown(call):
+    costs: list[float | None] = []
+
+    class Priced(Account):
+        def reserve(self, tokens: int, cost: float | None) -> int:
+            costs.append(cost)
+            return super().reserve(tokens, cost)
+
+    profile: Any = {"prices": {"input": 0.0, "output": 0.0}}
+    with usage_scope(ledger=Priced()):
+        call.invoke(model("x"), "hi")
+        call.invoke(model("x", profile=profile), "hi")
+
+    assert costs == [None, 0.0]
 
 
 def test_a_stream_that_its_reader_left_is_settled_at_the_end_of_the_scope():

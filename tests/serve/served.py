@@ -16,7 +16,6 @@ from foldline.exceptions import (
     ModelError,
     ModelInvalidRequestError,
     ModelRateLimitError,
-    UsageError,
 )
 from foldline.graph import END, START, MessagesState, StateGraph
 from foldline.graph.store import InMemoryStore
@@ -24,6 +23,7 @@ from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
 from foldline.runnables import RunnableLambda
+from foldline.serve import PublicError
 from foldline.testing import Call, Fail, Finish, Reason, ScriptedChatModel, Stall
 
 USAGE = {
@@ -283,7 +283,7 @@ chain = ChatPromptTemplate([("human", "Tell me about {topic}.")]) | chat | StrOu
 def twice(number: Any) -> Any:
     """Double a number; anything else is a mistake of the caller."""
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise UsageError(f"a number is needed, not a {type(number).__name__}")
+        raise PublicError(f"a number is needed, not a {type(number).__name__}")
     return number * 2
 
 

@@ -12,7 +12,7 @@ import pytest
 from foldline.checkpoint import InMemorySaver
 from foldline.checkpoint.base import ThreadConflictError
 from foldline.exceptions import ModelAuthenticationError, ModelInvalidRequestError
-from foldline.serve import create_app
+from foldline.serve import PublicError, create_app
 from foldline.serve.apps import RunRequest, as_apps
 from foldline.serve.errors import failure_of
 from foldline.serve.host import RunHost
@@ -53,14 +53,28 @@ def test_the_error_of_a_provider_is_in_the_servers_log_and_not_in_the_answer(
 def test_an_error_of_the_request_is_no_warning_in_the_servers_log(
     caplog: pytest.LogCaptureFixture,
 ):
-    model = ScriptedChatModel(script=[ModelInvalidRequestError("too hot")], retry_on_error=False)
+    model = ScriptedChatModel(script=[PublicError("too hot")], retry_on_error=False)
     body = {"messages": [{"role": "user", "content": "hi"}]}
 
     with caplog.at_level(logging.WARNING, "foldline.serve"):
         answer = post_in_process(create_app({"chat": model}), "/v1/chat/completions", body)
 
     assert answer.status_code == 400
+    assert "too hot" in answer.text
     assert caplog.text == ""
+
+
+def test_S47_what_a_provider_says_about_a_request_is_in_the_servers_log_alone(
+    caplog: pytest.LogCaptureFixture,
+):
+    model = ScriptedChatModel(script=[ModelInvalidRequestError("too hot")], retry_on_error=False)
+    body = {"messages": [{"role": "user", "content": "hi"}]}
+
+    with caplog.at_level(logging.WARNING, "foldline.serve"):
+        answer = post_in_process(create_app({"chat": model}), "/v1/chat/completions", body)
+
+    assert (answer.status_code, "too hot" in answer.text) == (400, False)
+    assert "too hot" in caplog.text
 
 
 def test_a_strategy_for_a_busy_thread_that_is_not_known_is_refused():

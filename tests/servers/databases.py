@@ -107,10 +107,10 @@ def postgres_server() -> Iterator[Server]:
 @pytest.fixture
 def postgres_url(postgres_server: Server) -> str:
     """A database of its own for one test."""
-    return _new_database(postgres_server)
+    return new_database(postgres_server)
 
 
-def _new_database(server: Server) -> str:
+def new_database(server: Server) -> str:
     import psycopg
 
     name = f"test_{uuid4().hex}"
@@ -128,7 +128,7 @@ def pgvector_server() -> Iterator[Server]:
 @pytest.fixture
 def pgvector_url(pgvector_server: Server) -> str:
     """A database of its own for one test, with pgvector."""
-    return _new_database(pgvector_server)
+    return new_database(pgvector_server)
 
 
 def _postgres(programs: Path) -> Iterator[Server]:

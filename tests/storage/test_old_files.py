@@ -38,6 +38,7 @@ from foldline.outputs import Generation
 from foldline.rate_limiters import SQLiteRateLimiter
 from foldline.runnables import RunnableLambda
 from foldline.serve.log.answers import SCHEMA as ANSWER_SCHEMA
+from foldline.serve.log.holds import SCHEMA as HOLD_SCHEMA
 from foldline.serve.log.requests import SCHEMA as REQUEST_SCHEMA
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.log.schema import SCHEMA as SERVE_SCHEMA
@@ -290,7 +291,7 @@ def test_forget_says_so_where_our_table_is_called_otherwise(tmp_path: Path):
 def test_forget_knows_the_versions_of_the_schemas():
     schemas = [
         HISTORY_SCHEMA, CHECKPOINT_SCHEMA, SNAPSHOT_SCHEMA, WORKER_SCHEMA, SERVE_SCHEMA, ANSWER_SCHEMA,
-        REQUEST_SCHEMA,
+        REQUEST_SCHEMA, HOLD_SCHEMA,
     ]  # fmt: skip
     assert {kind.name: kind.version for kind in forget.KINDS} == {
         schema.kind: schema.version for schema in schemas

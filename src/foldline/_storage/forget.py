@@ -43,8 +43,9 @@ SNAPSHOTS: Final = Kind("snapshots", 1, "foldline_snapshots", {})
 SERVE: Final = Kind("serve", 1, "serve_runs", {})
 SERVE_ANSWERS: Final = Kind("serve_answers", 1, "serve_answers", {})
 SERVE_REQUESTS: Final = Kind("serve_requests", 1, "serve_requests", {})
+SERVE_HOLDS: Final = Kind("serve_holds", 1, "serve_holds", {})
 KINDS: Final = (
-    HISTORY, CHECKPOINTS, WORKERS, SNAPSHOTS, SERVE, SERVE_ANSWERS, SERVE_REQUESTS,
+    HISTORY, CHECKPOINTS, WORKERS, SNAPSHOTS, SERVE, SERVE_ANSWERS, SERVE_REQUESTS, SERVE_HOLDS,
 )  # fmt: skip
 """The schemas themselves lie in higher layers: a test compares the versions."""
 
@@ -100,6 +101,9 @@ def delete_served_runs(place: str | Path, runs: Iterable[str], threads: Iterable
         delete("serve_events", "run", ids)
         return count
 
+    def delete_holds(delete: Delete, select: Select) -> int:
+        return delete("serve_holds", "run", ids)
+
     _delete(
         place, SERVE_ANSWERS, delete_answers
     )  # while the runs can still be found, if this is cut off
@@ -107,6 +111,7 @@ def delete_served_runs(place: str | Path, runs: Iterable[str], threads: Iterable
     count = _delete(place, SERVE, delete_runs)
     _delete(place, SERVE_ANSWERS, delete_answers)  # what was answered meanwhile
     _delete(place, SERVE_REQUESTS, delete_requests)
+    _delete(place, SERVE_HOLDS, delete_holds)
     return count
 
 

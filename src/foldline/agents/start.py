@@ -14,7 +14,7 @@ from foldline.agents.setup import END, MODEL, Setup
 from foldline.agents.state import GrowingMessages, as_growing, as_plain, indexes_of
 from foldline.agents.tool_calls import error_message, unanswered, with_results
 from foldline.checkpoint.base import Entry
-from foldline.exceptions import InvalidAnswerError, SchemaError, UsageError
+from foldline.exceptions import EmptyInputError, InvalidAnswerError, SchemaError, UsageError
 from foldline.messages import BaseMessage
 from foldline.prompt_values import PromptValue
 from foldline.tools.base import BaseTool, describe_validation_error
@@ -105,7 +105,9 @@ class AgentStart(ThreadStart[AgentContext]):
                 )
             )
         if not thread.values.get("messages"):
-            raise UsageError('an agent needs at least one message: invoke({"messages": [...]})')
+            raise EmptyInputError(
+                'an agent needs at least one message: invoke({"messages": [...]})'
+            )
 
     async def take_change(self, command: Command[Any]) -> None:
         """Change the state; if the thread is finished, the change is an input."""

@@ -219,6 +219,7 @@ def add_key(
     rpm: int | None,
     tpm: int | None,
     studio: bool,
+    max_runs: int | None,
 ) -> int:
     """Make a key and print it."""
     from foldline.serve.keys import parse_budget
@@ -233,6 +234,7 @@ def add_key(
         rpm=rpm,
         tpm=tpm,
         studio=studio,
+        max_runs=max_runs,
     )
     print(text)  # noqa: T201  the answer of the command
     _print("This is the only time that the key is shown: only its hash is kept.")
@@ -251,6 +253,7 @@ def list_keys(*, log: str | None, as_json: bool) -> int:
             f"${key.budget:g}/day" if key.budget is not None else "",
             f"{key.rpm} requests/min" if key.rpm is not None else "",
             f"{key.tpm} tokens/min" if key.tpm is not None else "",
+            f"{key.max_runs} runs at once" if key.max_runs is not None else "",
             "opens the studio" if key.studio else "",
         ]
         limits = " · ".join(part for part in parts if part) or "no limits"

@@ -114,6 +114,9 @@ def add(
     budget: Annotated[str | None, typer.Option(metavar="5/day", help="Dollars a day.")] = None,
     rpm: Annotated[int | None, typer.Option(min=1, help="Requests per minute.")] = None,
     tpm: Annotated[int | None, typer.Option(min=1, help="Tokens per minute.")] = None,
+    max_runs: Annotated[
+        int | None, typer.Option(min=1, help="Runs at once, in one process.")
+    ] = None,
     studio: Annotated[
         bool, typer.Option("--studio", help="Opens the studio, which shows the runs of all keys.")
     ] = False,
@@ -127,6 +130,7 @@ def add(
         budget=budget,
         rpm=rpm,
         tpm=tpm,
+        max_runs=max_runs,
         studio=studio,
     )
 

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from foldline.serve.app import ServeApp, create_app
     from foldline.serve.apps import ServedApp
     from foldline.serve.client import RemoteRunnable
+    from foldline.serve.errors import PublicError
     from foldline.serve.settings import ServeSettings
 
-__all__ = ["RemoteRunnable", "ServeApp", "ServeSettings", "ServedApp", "create_app"]
+__all__ = ["PublicError", "RemoteRunnable", "ServeApp", "ServeSettings", "ServedApp", "create_app"]
 
 __getattr__ = lazy_exports(
     __name__,
@@ -23,6 +24,7 @@ __getattr__ = lazy_exports(
         ".app": "ServeApp create_app",
         ".apps": "ServedApp",
         ".client": "RemoteRunnable",
+        ".errors": "PublicError",
         ".settings": "ServeSettings",
     },
 )

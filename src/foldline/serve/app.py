@@ -108,11 +108,7 @@ def create_app(
     of LangGraph read and write `store`, by default the one that the apps have.
     """
     settings = _read_settings(settings, options)
-    for handler in callbacks:
-        if not isinstance(handler, BaseCallbackHandler):
-            raise UsageError(f"callbacks is a list of callback handlers, not of {handler!r:.80}")
-    if not isinstance(store, BaseStore | None):
-        raise UsageError(f"store is a store such as InMemoryStore(), not {store!r:.80}")
+    _check_parts(callbacks, store)
     served: dict[str, ServedApp] = as_apps(apps)
     log = RunLog(settings.log)
     handlers = list(callbacks)
@@ -159,6 +155,14 @@ def create_app(
     app = ServeApp(routes=routes, lifespan=lifespan, middleware=middleware)
     app.server = server
     return app
+
+
+def _check_parts(callbacks: Sequence[object], store: object) -> None:
+    for handler in callbacks:
+        if not isinstance(handler, BaseCallbackHandler):
+            raise UsageError(f"callbacks is a list of callback handlers, not of {handler!r:.80}")
+    if not isinstance(store, BaseStore | None):
+        raise UsageError(f"store is a store such as InMemoryStore(), not {store!r:.80}")
 
 
 def _shared_store(apps: Mapping[str, ServedApp]) -> BaseStore | None:

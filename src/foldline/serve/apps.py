@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from foldline._config import RunnableConfig
@@ -106,7 +107,18 @@ class ServedApp:
         *,
         on_disconnect: Literal["cancel", "continue"] | None = None,
         provider_name: str | None = None,
+        max_runs: int | None = None,
+        run_timeout: float | None = None,
     ) -> None:
+        for field_name, number in (("max_runs", max_runs), ("run_timeout", run_timeout)):
+            if number is not None and not number > 0:
+                raise UsageError(
+                    f"{field_name} of the app {name!r} is a number above 0, not {number!r}"
+                )
+        self.max_runs = max_runs
+        """How many of its runs are under way at once in one process; None for no limit of its own."""
+        self.run_timeout = run_timeout
+        """Seconds after which a run ends with an error; None for that of the server."""
         self.name = name
         self.target: Any = target
         """The object itself. `kind` says which methods it has."""
@@ -143,10 +155,22 @@ class ServedApp:
     @property
     def prices(self) -> Prices | None:
         """The prices of its model; None where they are not known or it has several models."""
+        if self.kind == "embeddings":
+            names = (getattr(self.target, name, None) for name in ("_provider", "_model_name"))
+            provider, model = (name if isinstance(name, str) else None for name in names)
+            return find_prices(provider, model)
         if self.model is None:
             return None
         profile_prices = (self.model.profile or {}).get("prices")
         return profile_prices or find_prices(self.model._provider, self.model._model_name)
+
+    @cached_property
+    def needed_fields(self) -> frozenset[str]:
+        """The fields that the input of a prompt or a chain must have; none where it is no object."""
+        schema = self.target.get_input_schema().model_json_schema()
+        if schema.get("type") != "object":
+            return frozenset()
+        return frozenset(schema.get("required", ()))
 
     def input_of_chat(self, messages: list[BaseMessage]) -> object:
         """Return a conversation as this app's input."""

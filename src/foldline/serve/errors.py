@@ -1,7 +1,8 @@
 """`ServeError`: why a request failed, before a wire encodes it; and the mapping from exceptions to it.
 
-Error texts of providers stay on the server, except those about the request itself, in which everything that looks like
-a key is masked. Keys of providers and the bodies of their errors never leave the server.
+Three kinds of texts reach a client: those of our own decoding of a request, those of the check of an app's input before
+its run, and those of `PublicError`, which an app raises on purpose. Texts of providers, of the app and of its libraries
+stay on the server, in its log.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from foldline.exceptions import (
     EmptyInputError,
     FlowError,
     FlowFinishedError,
+    FoldlineError,
     InvalidAnswerError,
     LimitExceededError,
     ModelAuthenticationError,
@@ -43,7 +45,16 @@ from foldline.exceptions import (
     is_invalid_resume,
 )
 
-__all__ = ["REFUSALS", "ErrorKind", "ServeError", "failure_of", "mask_secrets"]
+__all__ = [
+    "REFUSALS",
+    "ErrorKind",
+    "KeyLimitError",
+    "PublicError",
+    "ServeError",
+    "failure_of",
+    "failure_of_run",
+    "mask_secrets",
+]
 
 ErrorKind = Literal[
     "invalid_request",
@@ -79,6 +90,8 @@ STATUSES: Final[dict[ErrorKind, int]] = {
     "unavailable": 503,
 }
 
+KINDS: Final[dict[int, ErrorKind]] = {status: kind for kind, status in reversed(STATUSES.items())}
+"""The first kind of each status."""
 PROVIDER_FAULTS: Final[frozenset[ErrorKind]] = frozenset(
     {"rate_limit", "overloaded", "timeout", "upstream"}
 )
@@ -138,6 +151,36 @@ class ServeError(Exception):
             float(wait) if isinstance(wait, int | float) else None,
             code if isinstance(code, str) else None,
         )
+
+
+class PublicError(FoldlineError):
+    """An error of an app for its client: the message and the status reach it on every API.
+
+    ```python
+    from foldline.serve import PublicError
+
+
+    def book(seats: int) -> str:
+        if seats > 9:
+            raise PublicError("at most 9 seats can be booked at once", status=422)
+        return f"{seats} seats are booked"
+    ```
+    """
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        if status not in KINDS:
+            known = ", ".join(map(str, sorted(KINDS)))
+            raise UsageError(f"PublicError(status={status!r}): the statuses are {known}")
+        super().__init__(message)
+        self.status = status
+
+
+class KeyLimitError(BudgetExceeded):
+    """A model call does not fit the limits of the key; agents neither retry it nor show it to the model."""
+
+    def __init__(self, failure: ServeError, *, patience: float = 0.0) -> None:
+        super().__init__(failure.message, patience=patience)
+        self.failure = failure
 
 
 def mask_secrets(text: str) -> str:
@@ -220,11 +263,52 @@ FIXED_MESSAGES: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = 
 )
 """Errors whose text stays on the server -> what the client gets instead; the first that fits is used."""
 
+ERRORS_OF_RUNS: Final[tuple[tuple[type[BaseException], ErrorKind, str, str | None], ...]] = (
+    (
+        ContextOverflowError,
+        "invalid_request",
+        "the request is too long for the model",
+        "context_length_exceeded",
+    ),
+    (
+        ModelInvalidRequestError,
+        "invalid_request",
+        "the model's provider refused the request as invalid: the server's log says why",
+        None,
+    ),
+    (BudgetExceeded, "budget", "a limit of usage that the app has set is exceeded", None),
+)
+"""Errors of calls inside a run -> what the client gets."""
+
 
 def failure_of(error: BaseException) -> ServeError:
-    """Return the error that the client gets for an exception of a run."""
+    """Return the error that the client gets for an exception of the decoding of its request."""
+    return _known_failure(error) or _sentence_about_request(error) or failure_of_run(error)
+
+
+def failure_of_run(error: BaseException, run: str = "") -> ServeError:
+    """Return the error that the client gets for an exception of a run: its text stays on the server."""
+    failure = _known_failure(error)
+    if failure is not None:
+        return failure
+    if isinstance(error, ValidationError) and is_invalid_resume(error):
+        return _invalid_value(error)
+    for kind_of_error, kind, message, code in ERRORS_OF_RUNS:
+        if isinstance(error, kind_of_error):
+            return ServeError(kind, message, code=code)
+    if isinstance(error, ModelError) and not isinstance(error, LimitExceededError):
+        return ServeError("upstream", f"the model's answer failed ({type(error).__name__})")
+    return ServeError("internal", f"the app failed: run {run}" if run else "the app failed")
+
+
+def _known_failure(error: BaseException) -> ServeError | None:
+    """Return the error for an exception with a kind and a sentence of its own; None for others."""
     if isinstance(error, ServeError):
         return error
+    if isinstance(error, KeyLimitError):
+        return error.failure
+    if isinstance(error, PublicError):
+        return ServeError(KINDS[error.status], str(error)[:LONGEST_MESSAGE])
     for start_error, kind, code, message in STARTS:
         if isinstance(error, start_error):
             wait = BUSY_SECONDS if start_error is ThreadBusyError else None
@@ -232,12 +316,7 @@ def failure_of(error: BaseException) -> ServeError:
     for kind_of_error, kind, message in FIXED_MESSAGES:
         if isinstance(error, kind_of_error):
             return ServeError(kind, message, _wait_of(error, kind))
-    sentence = _sentence_about_request(error)
-    if sentence is not None:
-        return sentence
-    if isinstance(error, ModelError):
-        return ServeError("upstream", f"the model's answer failed ({type(error).__name__})")
-    return ServeError("internal", f"the app failed ({type(error).__name__}): see the server's log")
+    return None
 
 
 def _wait_of(error: BaseException, kind: ErrorKind) -> float | None:

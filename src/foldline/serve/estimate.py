@@ -1,51 +1,36 @@
-"""Estimates the tokens and the cost of a request: four characters are a token, and the answer is as long as allowed."""
+"""Estimates tokens where no model counts them: four characters are a token."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
 
 from foldline.messages import BaseMessage
 from foldline.prices import cost_of
-from foldline.serve.apps import RunRequest, ServedApp
+from foldline.serve.apps import ServedApp
 
-__all__ = ["Estimate"]
+__all__ = ["CHARACTERS_PER_TOKEN", "count_characters", "estimate_embeddings"]
 
 CHARACTERS_PER_TOKEN: Final = 4
 TOKENS_OF_MEDIA: Final = 1_000
-USUAL_ANSWER: Final = 500
-"""Tokens of an answer where the request sets no maximum."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """Tokens, and dollars where prices are known."""
-
-    tokens: float
-    cost: float | None
-
-    @classmethod
-    def of(cls, app: ServedApp, request: RunRequest) -> Estimate:
-        """Estimate the usage of a run."""
-        length = _length(request.input) + len(json.dumps(request.options.get("tools") or []))
-        input_tokens = length / CHARACTERS_PER_TOKEN
-        longest = request.options.get("max_tokens")
-        answer = longest if isinstance(longest, int) and longest > 0 else USUAL_ANSWER
-        usage = {"input_tokens": int(input_tokens), "output_tokens": int(answer)}
-        return cls(input_tokens + answer, cost_of(usage, app.prices))
+def estimate_embeddings(app: ServedApp, texts: Sequence[str]) -> tuple[int, float | None]:
+    """Return the tokens of texts, and the dollars where prices are known."""
+    tokens = sum(-(-len(text) // CHARACTERS_PER_TOKEN) for text in texts)
+    return tokens, cost_of({"input_tokens": tokens, "output_tokens": 0}, app.prices)
 
 
-def _length(value: object) -> int:
+def count_characters(value: object) -> int:
     """Count the characters of an input; pictures and files count as a fixed number of tokens."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, BaseMessage):
-        return _length(value.content) + 8
+        return count_characters(value.content) + 8
     if isinstance(value, dict):
         if "base64" in value or str(value.get("url", "")).startswith("data:"):
             return TOKENS_OF_MEDIA * CHARACTERS_PER_TOKEN
-        return sum(_length(item) for item in value.values())
+        return sum(count_characters(item) for item in value.values())
     if isinstance(value, list | tuple):
-        return sum(_length(item) for item in value)
+        return sum(count_characters(item) for item in value)
     return 4

@@ -10,6 +10,7 @@ smart = { use = ["openai:gpt-5"], retries = 4, cache = "answers.db", options = {
 
 [apps]
 weather = "weather:agent"
+slow = { use = "reports:agent", max_runs = 4, run_timeout = 600 }
 ```
 """
 
@@ -35,6 +36,7 @@ __all__ = ["load_object", "make_alias", "make_apps", "read_config"]
 
 THEN: Final = re.compile(r"\s*,\s*(?:then\s+)?|\s+then\s+")
 MODEL_KEYS: Final = frozenset({"use", "retries", "cache", "timeout", "options", "on_disconnect"})
+APP_KEYS: Final = frozenset({"use", "max_runs", "run_timeout"})
 SECTIONS: Final = frozenset({"serve", "models", "apps", "on_disconnect"})
 SERVE_KEYS: Final = frozenset(ServeSettings.__dataclass_fields__) | {"host", "port", "workers"}
 
@@ -108,6 +110,17 @@ def make_alias(name: str, rule: object) -> Runnable[Any, Any]:
     return models[0].with_fallbacks(models[1:]) if len(models) > 1 else models[0]
 
 
+def _app_rule(name: str, rule: object) -> tuple[str, dict[str, Any]]:
+    """Return where an app of the file is, and its limits: `"module:object"` or a table."""
+    if isinstance(rule, str):
+        return rule, {}
+    fields = dict(_check_names(rule, APP_KEYS, f"[apps] {name}"))
+    place = fields.pop("use", None)
+    if not isinstance(place, str):
+        raise UsageError(f'[apps] {name}: use = "module:object"')
+    return place, fields
+
+
 def make_apps(
     targets: Sequence[str], models: Sequence[str], config: Mapping[str, Any]
 ) -> dict[str, ServedApp]:
@@ -116,7 +129,9 @@ def make_apps(
     targets_by_name: dict[str, Any] = {}
     for name, rule in (config.get("models") or {}).items():
         targets_by_name[name] = make_alias(name, rule)
-    for name, place in (config.get("apps") or {}).items():
+    limits_by_name: dict[str, dict[str, Any]] = {}
+    for name, rule in (config.get("apps") or {}).items():
+        place, limits_by_name[name] = _app_rule(name, rule)
         targets_by_name[name] = load_object(place)
     for target in targets:
         name, equals, place = target.partition("=")
@@ -134,6 +149,6 @@ def make_apps(
             "nothing to serve: `foldline serve module:agent`, `foldline serve -m openai:gpt-5`, or --config FILE"
         )
     return {
-        name: ServedApp(name, target, on_disconnect=rules.get(name))
+        name: ServedApp(name, target, on_disconnect=rules.get(name), **limits_by_name.get(name, {}))
         for name, target in targets_by_name.items()
     }

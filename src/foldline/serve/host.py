@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -14,25 +14,31 @@ from foldline._io import ASYNC, shield
 from foldline._io.serving import BackgroundTask, Cancelled, TimedSteps, Workers, join_all
 from foldline._io.timers import Timers
 from foldline.callbacks.base import BaseCallbackHandler
-from foldline.exceptions import NothingToResumeError, is_invalid_resume
-from foldline.language_models._call.policies.usage_scope import Limits, UsageScope, usage_scope
-from foldline.prices import cost_of, find_prices
+from foldline.exceptions import NothingToResumeError
+from foldline.language_models._call.policies.usage_scope import Limits, UsageScope
+from foldline.serve.admission import Admission, Ticket
 from foldline.serve.apps import RunRequest, ServedApp
-from foldline.serve.errors import PROVIDER_FAULTS, REFUSALS, ServeError, failure_of, mask_secrets
-from foldline.serve.estimate import Estimate
+from foldline.serve.errors import (
+    PROVIDER_FAULTS,
+    ServeError,
+    failure_of_run,
+    mask_secrets,
+)
+from foldline.serve.estimate import estimate_embeddings
+from foldline.serve.inputs import check_input
 from foldline.serve.json_object import JsonObject
-from foldline.serve.keys import Caller
+from foldline.serve.keys import ApiKey, Caller
+from foldline.serve.ledger import KeyLedgers
 from foldline.serve.live import EVENTS_AT_ONCE, FREE_EVENTS, Committer, Events, LiveRun
 from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord, RunStatus
 from foldline.serve.log.run_log import NEVER, RunLog
 from foldline.serve.metrics import Metrics
-from foldline.serve.quotas import QuotaReservation, Quotas
-from foldline.serve.running import run_app
+from foldline.serve.outcome import note_refusal, questions_of, usage_and_cost
+from foldline.serve.quotas import Quotas
+from foldline.serve.running import run_app, run_within
 from foldline.serve.settings import ServeSettings
 from foldline.utils.uuid import uuid7
-from foldline.workflows.events import jsonable
-from foldline.workflows.interrupts import reopened_questions, request_data
 
 __all__ = ["RunHost"]
 
@@ -59,8 +65,9 @@ class _Work:
     run: LiveRun
     app: ServedApp
     request: RunRequest
-    reservation: QuotaReservation | None
+    key: ApiKey | None
     claims: list[Claim]
+    ticket: Ticket
 
 
 class RunHost:
@@ -77,6 +84,12 @@ class RunHost:
         self.settings = settings
         self.metrics = metrics
         self.quotas = Quotas(log.database)
+        self.ledgers = KeyLedgers(log, settings.queue_seconds)
+        self.admission = Admission(
+            max_runs=settings.max_runs,
+            max_queued=settings.max_queued,
+            queue_seconds=settings.queue_seconds,
+        )
         self.live: dict[str, LiveRun] = {}
         self.is_draining = False
         """Whether the server will end: load balancers are to look elsewhere, and requests are still served."""
@@ -134,8 +147,10 @@ class RunHost:
             chore.cancel()
         await join_all(self._chores)
         await self._committer.close()
+        await self.ledgers.settle_late()
         with suppress(Exception):
             await self.call(self.log.leave)
+        self.ledgers.close()
         self._readers.close()
         self.log.close()
 
@@ -175,6 +190,7 @@ class RunHost:
         while True:
             await ASYNC.sleep(BEAT)
             count += 1
+            await self.ledgers.settle_late()
             if count % MARKING_BEATS == 0:
                 with suppress(Exception):
                     await self.call(self.log.mark_interrupted)
@@ -215,11 +231,11 @@ class RunHost:
             raise ServeError("unavailable", "the server is shutting down: try again", 1.0)
         if caller.key is not None and not caller.key.allows(app.name):
             raise ServeError("permission", f"this key may not use {app.name!r}")
-        if len(self.live) >= self.settings.max_runs:
-            raise ServeError("overloaded", "the server has too many runs under way", 1.0)
-        reservation = await self._reserve(caller, app, request)
+        check_input(app, request)
+        ticket = await self._admit(caller, app)
+        status: RunStatus = "running" if ticket.is_admitted else "queued"
         info = RunRecord(
-            run_id or str(uuid7()), caller.owner, app.name, wire, thread, "running", time.time(),
+            run_id or str(uuid7()), caller.owner, app.name, wire, thread, status, time.time(),
             self.log.worker, logged_request,
         )  # fmt: skip
         if resumes is not None:
@@ -227,14 +243,52 @@ class RunHost:
         info.request_key = request_key
         run = LiveRun(info, self._committer, self.settings.max_events, self.settings.stream_buffer)
         self.live[info.id] = run
-        run.task = BackgroundTask(self._run(_Work(run, app, request, reservation, list(claims))))
+        work = _Work(run, app, request, caller.key, list(claims), ticket)
+        run.task = BackgroundTask(self._run_admitted(work))
         await run.wait_for_begin()
-        if run.refusal is None and not run.logged_count:
+        if run.refusal is None and not run.is_logged:
             raise ServeError.from_json((info.result or {}).get("error") or {})
         return run
 
+    async def _admit(self, caller: Caller, app: ServedApp) -> Ticket:
+        """Return the ticket of a run: it runs at once, or waits; raise `ServeError` where it can do neither."""
+        key = caller.key
+        ticket = self.admission.enter(
+            app.name, app.max_runs, caller.owner, key.max_runs if key is not None else None
+        )
+        try:
+            await self._count_request(caller)
+        except BaseException:
+            self.admission.leave(ticket)
+            raise
+        return ticket
+
+    async def _run_admitted(self, work: _Work) -> None:
+        try:
+            await self._run(work)
+        finally:
+            self.admission.leave(work.ticket)
+
+    async def _wait_for_turn(self, work: _Work) -> None:
+        """Wait in line, and mark the run as running in the log."""
+        info = work.run.info
+        try:
+            if info.id in self._stopped or self._is_drained:
+                raise Cancelled
+            await self.admission.wait(work.ticket)
+        except (ServeError, Cancelled):
+            work.run.is_refused = (
+                not self._is_drained
+            )  # nothing has run: an answer may be sent again
+            raise
+        await self.call(self.log.note_running, info.id)
+        info.status = "running"
+
     async def _begin(self, work: _Work) -> bool:
-        """Write a run that claims something; return False if others were first, or the log cannot be written."""
+        """Write a run before its first event; return False if others were first, or the log cannot be written.
+
+        It continues another one, waits in line, or its request may be repeated.
+        """
         run = work.run
         try:
             run.refusal = await self.call(self.log.begin, run.info, work.claims)
@@ -247,56 +301,46 @@ class RunHost:
         else:
             if run.refusal is None:
                 run.is_new = False
+                if run.info.status == "queued":
+                    run.note_begin()
                 return True
             self.live.pop(run.info.id, None)
             run.lose()
         self._stopped.discard(run.info.id)
-        if work.reservation is not None:
-            with suppress(Exception):
-                reservation = work.reservation
-                await self.call(lambda: self.quotas.settle(reservation, tokens=0.0, cost=0.0))
         return False
 
-    async def _reserve(
-        self, caller: Caller, app: ServedApp, request: RunRequest
-    ) -> QuotaReservation | None:
-        key = caller.key
-        if key is None or not key.is_limited:
-            return None
-        estimate = Estimate.of(app, request)
-        if key.budget is not None and app.kind == "model" and estimate.cost is None:
-            raise ServeError(
-                "permission",
-                f"this key has a budget, and the prices of {app.name!r} are not known: the server needs them",
-            )
-        reservation: QuotaReservation = await self.call(
-            lambda: self.quotas.reserve(key, tokens=estimate.tokens, cost=estimate.cost or 0.0)
-        )
-        return reservation
+    async def _count_request(self, caller: Caller) -> None:
+        if caller.key is not None and caller.key.rpm is not None:
+            await self.call(self.quotas.count_request, caller.key)
 
     async def _run(self, work: _Work) -> None:
         run, app, request = work.run, work.app, work.request
-        remaining = work.reservation.remaining if work.reservation is not None else None
-        limits = Limits(cost=remaining) if remaining is not None else None
         status: RunStatus = "success"
         result: JsonObject = {}
-        needs_scope = limits is not None or app.kind != "model" or request.inner_view is not None
+        timeout = app.run_timeout if app.run_timeout is not None else self.settings.run_timeout
+        is_limited = timeout is not None or (work.key is not None and work.key.is_limited)
+        needs_scope = is_limited or app.kind != "model" or request.inner_view is not None
         scope: UsageScope | None = None
         request.config = self._config(run, app, request)
+        is_queued = run.info.status == "queued"
         is_claimed = run.info.resumes is not None or run.info.request_key is not None
-        if is_claimed and not await self._begin(work):
+        if (is_claimed or is_queued) and not await self._begin(work):
             return
         self.metrics.count_start(run.info.wire)
         try:
+            if is_queued:
+                await self._wait_for_turn(work)
             run.emit("run", {"event": "started", "run_id": run.info.id, "app": app.name})
             if run.info.id in self._stopped or self._is_drained:
                 raise Cancelled
+            body = _run_app(app, request, run)
             if needs_scope:
-                with usage_scope(limits) as scope:
-                    run.output = await _run_app(app, request, run)
+                limits = Limits(timeout=timeout)
+                async with self.ledgers.scope(work.key, app.name, run.info.id, limits) as scope:
+                    run.output = await (body if timeout is None else run_within(timeout, body))
             else:
-                run.output = await _run_app(app, request, run)
-            questions = _questions(run)
+                run.output = await body
+            questions = questions_of(run)
             if questions:
                 status, result["interrupts"] = "waiting", questions
         except Cancelled:
@@ -304,9 +348,10 @@ class RunHost:
             if self.is_closing and run.info.id not in self._stopped:
                 status = "interrupted"
         except Exception as error:  # noqa: BLE001  any error of the app ends the run, not the server
-            failure = failure_of(error)
+            failure = failure_of_run(error, run.info.id)
             status, result["error"] = "error", failure.as_json()
-            _note_refusal(run, request, error, result)
+            if not run.is_refused:  # its turn has not come
+                note_refusal(run, request, error, result)
             self._log_failure(run, error, failure)
         await self._end(work, status, result, scope)
 
@@ -318,21 +363,15 @@ class RunHost:
         scope: UsageScope | None,
     ) -> None:
         run, app = work.run, work.app
-        usage, cost = _usage_and_cost(run, scope, app)
+        usage, cost = usage_and_cost(run, scope, app)
         result["usage"], result["cost"] = usage, cost
         if work.request.thread is None or not app.has_threads or run.info.resumes is not None:
             result["output"] = run.output  # who repeats an answer gets it too
+        self.admission.leave(work.ticket)  # first: who sees the end may start the next one
         run.end(status, result)
         self.metrics.count_end(run.info.wire, status, usage, cost)
         try:
             await shield(run.wait_for_end())
-            if work.reservation is not None:
-                tokens = usage.get("total_tokens") if usage else None
-                reservation = work.reservation
-                with suppress(Exception):
-                    await self.call(
-                        lambda: self.quotas.settle(reservation, tokens=tokens, cost=cost)
-                    )
             if run.forgets:
                 await self.call(self.log.delete_run, run.info.id)
         finally:
@@ -361,8 +400,9 @@ class RunHost:
         if failure.kind == "internal":
             logger.error("run %s of %s failed", run.info.id, run.info.app, exc_info=error)
             return
-        # The client gets a fixed sentence for an error of the provider: its text is for the operator.
-        level = logging.WARNING if failure.kind in PROVIDER_FAULTS else logging.INFO
+        # Where the client gets a fixed sentence, the text is for the operator.
+        is_shown = failure.kind in ("conflict", "unprocessable") or failure.message in str(error)
+        level = logging.INFO if is_shown else logging.WARNING
         text = mask_secrets(f"{type(error).__name__}: {error}")
         logger.log(level, "run %s of %s failed: %s", run.info.id, run.info.app, text)
 
@@ -383,12 +423,19 @@ class RunHost:
         """Turn texts into vectors, within the caller's limits."""
         if caller.key is not None and not caller.key.allows(app.name):
             raise ServeError("permission", f"this key may not use {app.name!r}")
-        reservation = await self._reserve(caller, app, RunRequest(texts, {"max_tokens": 1}))
+        await self._count_request(caller)
+        tokens, cost = estimate_embeddings(app, texts)
         self.metrics.count_start("embeddings")
+        status = "error"
         try:
-            vectors: list[list[float]] = await app.target.aembed_documents(texts)
+            async with self.ledgers.request(caller.key, app.name, tokens, cost):
+                vectors: list[list[float]] = await app.target.aembed_documents(texts)
+            status = "success"
+        except Cancelled:
+            status = "stopped"
+            raise
         except Exception as error:
-            failure = failure_of(error)
+            failure = failure_of_run(error)
             if failure.kind == "internal":
                 logger.error("embeddings of %s failed", app.name, exc_info=error)
             elif failure.kind in PROVIDER_FAULTS:
@@ -396,12 +443,7 @@ class RunHost:
                 logger.warning("embeddings of %s failed: %s", app.name, text)
             raise failure from error
         finally:
-            if reservation is not None:
-                booking = reservation
-                await self.call(
-                    lambda: self.quotas.settle(booking, tokens=booking.tokens, cost=booking.cost)
-                )
-        self.metrics.count_end("embeddings", "success", None, None)
+            self.metrics.count_end("embeddings", status, None, None)
         return vectors
 
     # -- stopping
@@ -415,7 +457,7 @@ class RunHost:
     def _interrupt(run: LiveRun) -> None:
         # A run that has not begun ends when it has: cancelled before that, its client would wait for ever, what it has
         # reserved would stay, and after its claim it would be in the log without an end.
-        if run.task is not None and run.count:
+        if run.task is not None and (run.count or run.is_logged):
             run.task.cancel()
 
     async def stop(self, info: RunRecord) -> None:
@@ -513,52 +555,3 @@ class _SlowApp:
                 "runs in a thread",
                 self._app, seconds * 1000, self._run,
             )  # fmt: skip
-
-
-def _note_refusal(run: LiveRun, request: RunRequest, error: Exception, result: JsonObject) -> None:
-    """Record what a failed run leaves open: what a refused run has claimed is free again."""
-    if is_invalid_resume(error):  # before it or beside it, other steps may have run
-        answers = request.command.resume if request.command is not None else None
-        questions = reopened_questions(error)
-        open_ids = {question.id for question in questions}
-        run.is_refused = not isinstance(answers, Mapping) or open_ids.issuperset(answers)
-        if not run.is_refused:  # the other answers are used: the next one continues this run
-            result["interrupts"] = [jsonable(request_data(question)) for question in questions]
-    else:
-        # An app refuses before it does anything.
-        run.is_refused = isinstance(error, REFUSALS) and not run.has_begun
-    if run.is_refused:
-        result["refused"] = True
-
-
-def _questions(run: LiveRun) -> list[JsonObject]:
-    return [
-        event["params"]["data"]
-        for event in run.key_events
-        if event["method"] == "input.requested" and not event["params"]["namespace"]
-    ]
-
-
-def _usage_and_cost(
-    run: LiveRun, scope: UsageScope | None, app: ServedApp
-) -> tuple[JsonObject | None, float | None]:
-    """Return the tokens and the cost of a run; None where they are not known."""
-    if scope is not None and scope.model_calls:
-        return dict(scope.usage), scope.cost
-    usage: JsonObject | None = None
-    model_metadata: JsonObject = {}
-    for event in reversed(run.key_events):
-        if event["method"] == "messages":
-            data = event["params"]["data"]
-            if data["event"] == "message-finish":
-                usage = data.get("usage")
-            elif data["event"] == "message-start":
-                model_metadata = data.get("metadata") or {}
-                break
-    if not usage:
-        return None, None
-    total = usage.get("total_tokens") or usage.get("input_tokens", 0) + usage.get(
-        "output_tokens", 0
-    )
-    prices = find_prices(model_metadata.get("provider"), model_metadata.get("model")) or app.prices
-    return {**usage, "total_tokens": total}, cost_of(usage, prices)

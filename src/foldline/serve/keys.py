@@ -47,6 +47,8 @@ class ApiKey:
     created: float = 0.0
     studio: bool = False
     """Whether it opens the studio, which shows the runs of all keys."""
+    max_runs: int | None = None
+    """Runs under way at once, in one process."""
 
     def allows(self, name: str) -> bool:
         """Whether the key may use an app."""
@@ -89,19 +91,27 @@ class KeyStore:
         rpm: int | None = None,
         tpm: int | None = None,
         studio: bool = False,
+        max_runs: int | None = None,
     ) -> tuple[str, ApiKey]:
         """Make a key; return its text, which is not stored, and its record."""
-        for limit_name, number in (("budget", budget), ("rpm", rpm), ("tpm", tpm)):
+        for limit_name, number in (
+            ("budget", budget),
+            ("rpm", rpm),
+            ("tpm", tpm),
+            ("max_runs", max_runs),
+        ):
             if number is not None and not number > 0:
                 raise UsageError(f"{limit_name} is a number above 0, not {number!r}")
         if not name.strip():
             raise UsageError("a key needs a name")
         id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         names = tuple(models) if models is not None else None
-        key = ApiKey(id, name, names, budget, rpm, tpm, time.time(), studio)
+        key = ApiKey(id, name, names, budget, rpm, tpm, time.time(), studio, max_runs)
         settings = {
             field: value for field, value in asdict(key).items() if field not in ("id", "name")
         }
+        if max_runs is None:  # a key without it is read by workers of the previous version too
+            del settings["max_runs"]
         values = (id, name, _digest(secret), json.dumps(settings), key.created)
 
         def work(connection: Connection) -> None:
@@ -175,6 +185,7 @@ def _digest(secret: str) -> str:
 def _key_of(id: str, name: str, settings: str) -> ApiKey:
     fields: dict[str, Any] = json.loads(settings)
     models = fields.pop("models", None)
+    fields = {field: value for field, value in fields.items() if field in ApiKey.__slots__}
     return ApiKey(id, name, tuple(models) if models is not None else None, **fields)
 
 

@@ -75,6 +75,8 @@ class LiveRun:
         self.logged_count = 0
         """The number of events in the log."""
         self.is_new = True
+        self._is_queued = False
+        """Whether it is in the log, and waits in line."""
         self.is_over = False
         """Whether its end is in the log."""
         self.is_ending = False
@@ -223,8 +225,18 @@ class LiveRun:
 
     async def wait_for_begin(self) -> None:
         """Wait until the run is in the log: its id may be given away then."""
-        while not self.logged_count and not self.is_over:
+        while not self.is_logged and not self.is_over:
             await self._change.wait()
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether the run is in the log, with events or before them."""
+        return self._is_queued or self.logged_count > 0
+
+    def note_begin(self) -> None:
+        """Record that the run is in the log, though it has no events yet."""
+        self._is_queued = True
+        self._change.set()
 
     async def wait_for_end(self) -> None:
         """Wait until the end is in the log."""

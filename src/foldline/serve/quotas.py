@@ -1,133 +1,69 @@
-"""Counts the usage of keys in the run log's tables, so that limits hold for all workers together.
+"""Counts the requests of keys in the run log's tables, so that their limit holds for all workers together.
 
-A request reserves its estimated tokens and cost before it runs, and settles when it has ended. A minute is the last 60
-seconds, a day is a UTC day. A request that exceeds a limit is refused with the time to wait.
+A minute is the last 60 seconds. A request over the limit is refused with the time to wait. Budgets and tokens are
+counted for every model call: see `ledger`.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Final
 
 from foldline._storage.database import Connection, Database
-from foldline._storage.schema import LockNumber
 from foldline.serve.errors import ServeError
 from foldline.serve.keys import ApiKey
+from foldline.serve.log.holds import ADD_SPENT, COST, MINUTE, lock_key, read_used
 
-__all__ = ["QuotaReservation", "Quotas"]
+__all__ = ["Quotas"]
 
-MINUTE: Final = 60
-DAY: Final = 86_400
-ADD: Final = (
-    "INSERT INTO serve_spending (owner, kind, slot, amount) VALUES (?, ?, ?, ?) "
-    "ON CONFLICT (owner, kind, slot) DO UPDATE SET amount = serve_spending.amount + excluded.amount"
+REQUESTS: Final = (
+    "SELECT slot, amount FROM serve_spending WHERE owner = ? AND kind = 'requests' AND slot > ? "
+    "ORDER BY slot"
 )
-USED: Final = (
-    "SELECT COALESCE(SUM(amount), 0) FROM serve_spending WHERE owner = ? AND kind = ? AND slot > ?"
-)
-SLOTS: Final = "SELECT slot, amount FROM serve_spending WHERE owner = ? AND kind = ? AND slot > ? ORDER BY slot"
-FORGET: Final = "DELETE FROM serve_spending WHERE owner = ? AND kind = ? AND slot <= ?"
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaReservation:
-    """The estimated usage that a request reserved before it ran."""
-
-    key: ApiKey
-    second: int
-    tokens: float
-    cost: float
-    remaining: float | None
-    """The rest of the day's budget in dollars, this reservation included; None without a budget."""
+FORGET: Final = "DELETE FROM serve_spending WHERE owner = ? AND kind = 'requests' AND slot <= ?"
 
 
 class Quotas:
-    """Counts what keys use."""
+    """Counts the requests of keys."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def reserve(self, key: ApiKey, *, tokens: float, cost: float) -> QuotaReservation:
-        """Reserve the estimated usage of a request; raise `ServeError` where it exceeds a limit."""
-
-        def work(connection: Connection) -> QuotaReservation:
-            connection.lock(LockNumber.SERVER, f"quota/{key.id}")
-            now = int(time.time())
-            _check_minute(connection, key, "requests", key.rpm, 1, now)
-            _check_minute(connection, key, "tokens", key.tpm, tokens, now)
-            remaining = _check_budget(connection, key, cost, now)
-            if key.rpm is not None:
-                connection.run(ADD, (key.id, "requests", now, 1))
-            if key.tpm is not None:
-                connection.run(ADD, (key.id, "tokens", now, tokens))
-            if key.budget is not None:
-                connection.run(ADD, (key.id, "cost", now // DAY, cost))
-            return QuotaReservation(key, now, tokens, cost, remaining)
-
-        return self._database.write(work)
-
-    def settle(
-        self, reservation: QuotaReservation, *, tokens: float | None, cost: float | None
-    ) -> None:
-        """Replace the reserved usage by the real one; None leaves the reservation."""
-        key = reservation.key
+    def count_request(self, key: ApiKey) -> None:
+        """Count a request; raise `ServeError` where it exceeds the requests per minute."""
+        limit = key.rpm
+        if limit is None:
+            return
 
         def work(connection: Connection) -> None:
-            if key.tpm is not None and tokens is not None and tokens != reservation.tokens:
-                change = tokens - reservation.tokens
-                connection.run(ADD, (key.id, "tokens", reservation.second, change))
-            if key.budget is not None and cost is not None and cost != reservation.cost:
-                change = cost - reservation.cost
-                connection.run(ADD, (key.id, "cost", reservation.second // DAY, change))
+            lock_key(connection, key.id)
+            now = int(time.time())
+            connection.run(FORGET, (key.id, now - MINUTE))
+            slots = connection.rows(REQUESTS, (key.id, now - MINUTE))
+            excess = sum(float(amount) for _, amount in slots) + 1 - limit
+            if excess > 0:
+                raise _too_many(limit, slots, excess, now)
+            connection.run(ADD_SPENT, (key.id, "requests", now, 1))
 
-        if key.tpm is not None or key.budget is not None:
-            self._database.write(work)
+        self._database.write(work)
 
     def spent_today(self, key: ApiKey) -> float:
-        """Return the dollars that a key has used or reserved today."""
-        day = int(time.time()) // DAY
-        return float(self._database.rows(USED, (key.id, "cost", day - 1))[0][0])
+        """Return the dollars that a key has used today, or that its calls under way hold."""
+        now = int(time.time())
+        return self._database.read(lambda connection: read_used(connection, key.id, now))[
+            COST
+        ].total
 
 
-def _check_minute(
-    connection: Connection, key: ApiKey, kind: str, limit: int | None, amount: float, now: int
-) -> None:
-    if limit is None:
-        return
-    start = now - MINUTE
-    connection.run(FORGET, (key.id, kind, start))
-    used = float(connection.rows(USED, (key.id, kind, start))[0][0])
-    if used + amount <= limit:
-        return
-    if amount > limit:
-        raise ServeError(
-            "invalid_request",
-            f"about {amount:.0f} tokens never fit this key's {limit} tokens per minute: send less",
-        )
-    free, wait = used, float(MINUTE)
-    for slot, slot_amount in connection.rows(SLOTS, (key.id, kind, start)):
-        free -= slot_amount
-        if free + amount <= limit:
-            wait = slot + MINUTE - now
+def _too_many(limit: int, slots: list[tuple[int, float]], excess: float, now: int) -> ServeError:
+    wait = float(MINUTE)
+    for slot, amount in slots:
+        excess -= float(amount)
+        if excess <= 0:
+            wait = float(max(1, int(slot) + MINUTE - now))
             break
-    raise ServeError(
+    return ServeError(
         "rate_limit",
-        f"this key may use {limit} {kind} per minute: try again in {max(1, wait):.0f} s",
-        retry_after=max(1.0, wait),
+        f"this key may use {limit} requests per minute: try again in {wait:.0f} s",
+        retry_after=wait,
     )
-
-
-def _check_budget(connection: Connection, key: ApiKey, cost: float, now: int) -> float | None:
-    if key.budget is None:
-        return None
-    used = float(connection.rows(USED, (key.id, "cost", now // DAY - 1))[0][0])
-    remaining = key.budget - used
-    if remaining <= 0 or cost > remaining:
-        raise ServeError(
-            "budget",
-            f"this key's budget of {key.budget:g} dollars a day is used up ({used:.4f} spent or reserved): "
-            "it is free again at midnight UTC",
-            code="budget_exceeded",
-        )
-    return remaining

@@ -6,13 +6,15 @@ chunks of their output. LangServe's `stream_log` and `stream_events` emit the st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Coroutine, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
+from foldline._io import ASYNC, OutOfTime
 from foldline._streams.stream import AsyncChatModelStream
 from foldline.agents.agent import Agent
-from foldline.exceptions import UsageError
+from foldline.exceptions import BudgetExceeded, UsageError
 from foldline.language_models._call.bridge import ChunkBridge
 from foldline.load import dumpd
 from foldline.messages import AIMessageChunk, BaseMessage, convert_to_messages
@@ -21,13 +23,14 @@ from foldline.protocol.replay import message_to_events
 from foldline.protocol.writer import EventWriter
 from foldline.runnables.utils import AddableDict
 from foldline.serve.apps import Emit, RunOutput, RunRequest, ServedApp
+from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.workflows.events import jsonable
 from foldline.workflows.flow import Workflow
 from foldline.workflows.interrupts import request_data
 from foldline.workflows.loop_runnable import LoopRunnable
 
-__all__ = ["run_app"]
+__all__ = ["messages_from", "run_app", "run_within"]
 
 CHANNELS: Final = frozenset(
     {
@@ -56,6 +59,18 @@ async def run_app(app: ServedApp, request: RunRequest, output: RunOutput) -> obj
     if isinstance(app.target, LoopRunnable):
         return await _run_loop(app.target, request, output)
     return await _run_runnable(app, request, output)
+
+
+async def run_within(seconds: float, body: Coroutine[Any, Any, object]) -> object:
+    """Run an app within the time of a run; after it, cancel it and raise `ServeError`."""
+    start = time.monotonic()
+    try:
+        return await ASYNC.bounded(seconds, body)
+    except (OutOfTime, BudgetExceeded) as error:
+        if isinstance(error, BudgetExceeded) and time.monotonic() - start < seconds:
+            raise
+        text = f"the run took longer than the {seconds:g} s that this server allows"
+        raise ServeError("timeout", text, code="run_timeout") from error
 
 
 async def _run_model(app: ServedApp, request: RunRequest, output: RunOutput) -> object:

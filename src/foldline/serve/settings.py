@@ -23,6 +23,9 @@ MINIMA: Final = {
     "max_streams": 1,
     "max_events": 1,
     "drain_delay": 0,
+    "max_queued": 0,
+    "queue_seconds": 0,
+    "run_timeout": 0.001,
     "drain_seconds": 0,
     "keep_days": 0,
     "keep_waiting_days": 0,
@@ -54,6 +57,12 @@ class ServeSettings:
     """Inputs of one batch or one request for embeddings."""
     max_runs: int = 2_000
     """Runs under way in one process."""
+    max_queued: int = 0
+    """Runs of one process that wait until another one ends, where there are `max_runs`."""
+    queue_seconds: float = 0.0
+    """Seconds that a run waits for its turn, and a model call for room in the limits of its key."""
+    run_timeout: float | None = None
+    """Seconds after which a run ends with an error; an app may have its own."""
     max_streams: int = 4_000
     """Open streams in one process, those of other readers included."""
     max_events: int = 1_000_000

@@ -363,6 +363,8 @@ class _Attempt:
         if received is not None and any(policy.holds_back for policy in call.event_policies):
             attach_partial(error, received.partial)
         if isinstance(error, ModelError):
+            if received is not None:
+                received.failure = error
             usage = usage_of_failure(error, call.builder)
             _settle(self.reservations, usage or call.builder.usage)
 

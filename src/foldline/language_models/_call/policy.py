@@ -42,6 +42,9 @@ __all__ = [
 class FoldedAttempt(Protocol):
     """The model's message in this attempt, before any policy holds it back: see `received_message`."""
 
+    failure: Exception | None
+    """The error of the call with which it broke off; None if its reader has gone."""
+
     @property
     def builder(self) -> MessageBuilder: ...
     @property
@@ -50,6 +53,8 @@ class FoldedAttempt(Protocol):
     def partial(self) -> AIMessage: ...
     @property
     def usage(self) -> UsageMetadata | None: ...
+    @property
+    def blocks(self) -> Sequence[Mapping[str, Any]]: ...
     @property
     def has_begun(self) -> bool: ...
     @property

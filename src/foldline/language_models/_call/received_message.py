@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from foldline._streams.answer import Batch, CompleteAnswer
 from foldline.language_models._call.policy import CallContext, Policy
@@ -17,18 +17,20 @@ __all__ = ["ReceivedMessage"]
 class ReceivedMessage(Policy):
     """Folds the events of one attempt, for the policies after it."""
 
-    __slots__ = ("_builder", "_call", "_complete_answer")
+    __slots__ = ("_builder", "_call", "_complete_answer", "failure")
     watches_events = True
 
     def __init__(self, call: CallContext) -> None:
         self._call = call
         self._builder = MessageBuilder(call.model._fold_limits)
         self._complete_answer: CompleteAnswer | None = None
+        self.failure: Exception | None = None
 
     def begin(self) -> None:
         """Discard the previous attempt."""
         self._builder = MessageBuilder(self._call.model._fold_limits)
         self._complete_answer = None
+        self.failure = None
 
     async def on_events(self, batch: Batch) -> Batch:
         """Fold the events."""
@@ -63,6 +65,13 @@ class ReceivedMessage(Policy):
             self._builder.usage if self._complete_answer is None else self.message.usage_metadata
         )
         return usage or None
+
+    @property
+    def blocks(self) -> Sequence[Mapping[str, Any]]:
+        """The content so far."""
+        if self._complete_answer is not None:
+            return cast("Sequence[Mapping[str, Any]]", self.message.content_blocks)
+        return cast("Sequence[Mapping[str, Any]]", self._builder.blocks(partial=True))
 
     @property
     def has_begun(self) -> bool:

@@ -18,8 +18,9 @@ __all__ = [
     "make_event",
 ]
 
-RunStatus = Literal["running", "success", "waiting", "error", "stopped", "interrupted"]
-"""`waiting`: it asks a person. `interrupted`: its server died, and it can be resumed."""
+RunStatus = Literal["queued", "running", "success", "waiting", "error", "stopped", "interrupted"]
+"""`queued`: it waits until others have ended. `waiting`: it asks a person. `interrupted`: its server died, it can be
+resumed."""
 OVER: Final[frozenset[str]] = frozenset({"success", "waiting", "error", "stopped", "interrupted"})
 
 

@@ -29,11 +29,18 @@ from foldline.serve.log.answers import (
     claim_answers,
     release_answers,
 )
+from foldline.serve.log.holds import settle_worker
 from foldline.serve.log.pruning import delete_runs, prune
 from foldline.serve.log.records import EventsToKeep, RunRecord, ThreadInfo
 from foldline.serve.log.requests import Repeat, claim_request
 from foldline.serve.log.schema import SCHEMA
-from foldline.serve.log.writing import COLUMNS, dump, interrupt_runs, write_batches
+from foldline.serve.log.writing import (
+    COLUMNS,
+    UNDER_WAY,
+    dump,
+    interrupt_runs,
+    write_batches,
+)
 
 __all__ = ["RunLog", "worker_name"]
 
@@ -47,7 +54,11 @@ IS_THREAD: Final = "WHERE owner = ? AND id = ?"
 REQUEST_STOP: Final = "UPDATE serve_runs SET stop_asked = 1 WHERE id = ?"
 LEAVE: Final = "DELETE FROM serve_workers WHERE id = ?"
 EVENTS: Final = "SELECT seq, data FROM serve_events WHERE run = ? AND last > ? ORDER BY seq LIMIT ?"
-RUNS_OF: Final = "SELECT id FROM serve_runs WHERE worker = ? AND status = 'running'"
+RUNS_OF: Final = f"SELECT id FROM serve_runs WHERE worker = ? AND {UNDER_WAY}"
+WORKERS_OF_RUNS: Final = (
+    f"SELECT worker FROM serve_runs WHERE {UNDER_WAY} UNION SELECT worker FROM serve_holds"
+)
+NOTE_RUNNING: Final = "UPDATE serve_runs SET status = 'running' WHERE id = ? AND status = 'queued'"
 CAN_GO_ON: Final = """
 status = 'interrupted' AND finished > ? AND thread IS NOT NULL
 AND NOT EXISTS (SELECT 1 FROM serve_chains AS later WHERE later.resumes = serve_runs.id)
@@ -104,7 +115,7 @@ class RunLog:
         return self.database.write(lambda connection: write_batches(connection, batches))
 
     def begin(self, run: RunRecord, claims: list[Claim]) -> Refusal | Repeat | None:
-        """Write a run that continues another or whose request may be repeated, and claim what it answers.
+        """Write a run before its events: it continues another, waits in line, or its request may be repeated.
 
         Return why not, and write nothing then.
         """
@@ -123,6 +134,10 @@ class RunLog:
 
         return self.database.write(work)
 
+    def note_running(self, id: str) -> None:
+        """Record that the turn of a run has come."""
+        self.database.write(lambda connection: connection.run(NOTE_RUNNING, (id,)))
+
     def answers(self, id: str) -> list[StoredAnswer]:
         """Return the answers that started a run."""
         return self.database.read(lambda connection: answers_of(connection, id))
@@ -133,7 +148,7 @@ class RunLog:
         if not rows:
             return None
         info = _run_of(rows[0])
-        if info.status == "running" and not self._is_alive(info.worker):
+        if not info.is_over and not self._is_alive(info.worker):
             self._interrupt(info)
         return info
 
@@ -209,7 +224,7 @@ class RunLog:
     def runs_to_stop(self) -> set[str]:
         """Return the runs of this worker with a stop request."""
         rows = self.database.rows(
-            "SELECT id FROM serve_runs WHERE status = 'running' AND worker = ? AND stop_asked = 1",
+            f"SELECT id FROM serve_runs WHERE {UNDER_WAY} AND worker = ? AND stop_asked = 1",
             (self.worker,),
         )
         return {str(row[0]) for row in rows}
@@ -219,8 +234,8 @@ class RunLog:
         self.database.write(lambda connection: connection.run(REQUEST_STOP, (id,)))
 
     def mark_interrupted(self) -> int:
-        """Mark the runs of dead workers as interrupted; return how many."""
-        rows = self.database.rows("SELECT DISTINCT worker FROM serve_runs WHERE status = 'running'")
+        """Mark the runs of dead workers as interrupted, and settle what they held; return how many runs."""
+        rows = self.database.rows(WORKERS_OF_RUNS)
         dead_workers = [str(row[0]) for row in rows if not self._is_alive(str(row[0]))]
 
         def work(connection: Connection) -> int:
@@ -229,17 +244,29 @@ class RunLog:
                 for worker in dead_workers
                 for row in connection.rows(RUNS_OF, (worker,))
             ]
-            return len(interrupt_runs(connection, ids))
+            ends = interrupt_runs(connection, ids)
+            for worker in dead_workers:
+                settle_worker(connection, worker, int(time.time()))
+            return len(ends)
 
         self.database.write(self._workers.sweep)
         return self.database.write(work) if dead_workers else 0
 
     def leave(self) -> None:
-        """Remove this worker's heartbeat."""
-        self.database.write(lambda connection: connection.run(LEAVE, (self.worker,)))
+        """Remove this worker's heartbeat, and settle what it still holds."""
+
+        def work(connection: Connection) -> None:
+            connection.run(LEAVE, (self.worker,))
+            settle_worker(connection, self.worker, int(time.time()))
+
+        self.database.write(work)
 
     def _interrupt(self, info: RunRecord) -> None:
-        ends = self.database.write(lambda connection: interrupt_runs(connection, [info.id]))
+        def work(connection: Connection) -> dict[str, tuple[float, int]]:
+            settle_worker(connection, info.worker, int(time.time()))
+            return interrupt_runs(connection, [info.id])
+
+        ends = self.database.write(work)
         if info.id in ends:
             info.status = "interrupted"
             info.finished, info.last_seq = ends[info.id]

@@ -11,13 +11,14 @@ from typing import Final
 from foldline._storage.schema import Schema
 from foldline._storage.workers import SCHEMA as WORKERS
 from foldline.serve.log.answers import SCHEMA as ANSWERS
+from foldline.serve.log.holds import SCHEMA as HOLDS
 from foldline.serve.log.requests import SCHEMA as REQUESTS
 
 __all__ = ["SCHEMA"]
 
 SCHEMA: Final = Schema(
     kind="serve",
-    needs=(WORKERS, ANSWERS, REQUESTS),
+    needs=(WORKERS, ANSWERS, REQUESTS, HOLDS),
     tables=(
         "serve_runs",
         "serve_events",

@@ -17,7 +17,7 @@ from foldline._storage.database import Connection, Row
 from foldline.serve.log.answers import release_answers
 from foldline.serve.log.records import EventsToKeep, RunRecord, end_event
 
-__all__ = ["COLUMNS", "dump", "interrupt_runs", "write_batches"]
+__all__ = ["COLUMNS", "UNDER_WAY", "dump", "interrupt_runs", "write_batches"]
 
 COLUMNS: Final = (  # in the order of the fields of `RunRecord`
     "id, owner, app, wire, thread, status, created, worker, request, finished, "
@@ -27,15 +27,16 @@ ADD_RUN: Final = (
     f"INSERT INTO serve_runs ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT DO NOTHING"
 )
+UNDER_WAY: Final = "status IN ('running', 'queued')"
 GROW_RUNS: Final = {
     "sqlite": (
         "UPDATE serve_runs SET last_seq = new.value FROM json_each(?) AS new "
-        "WHERE serve_runs.id = new.key AND status = 'running' RETURNING serve_runs.id"
+        f"WHERE serve_runs.id = new.key AND {UNDER_WAY} RETURNING serve_runs.id"
     ),
     "postgres": (
         "UPDATE serve_runs SET last_seq = CAST(new.value AS BIGINT) "
         "FROM json_each_text(CAST(? AS JSON)) AS new "
-        "WHERE serve_runs.id = new.key AND status = 'running' RETURNING serve_runs.id"
+        f"WHERE serve_runs.id = new.key AND {UNDER_WAY} RETURNING serve_runs.id"
     ),
 }
 """Takes an object of runs and their last numbers. The rows are locked by it: no run is deleted under its events."""
@@ -50,7 +51,7 @@ ROW_EVENTS: Final = 32
 """Events in one row: readers read rows, and a long call of the encoder holds up the other threads."""
 SET_INTERRUPTED: Final = (
     "UPDATE serve_runs SET status = 'interrupted', finished = ?, last_seq = last_seq + 1 "
-    "WHERE id = ? AND status = 'running' RETURNING id, last_seq"
+    f"WHERE id = ? AND {UNDER_WAY} RETURNING id, last_seq"
 )
 EventRow = tuple[str, int, int, str]
 
@@ -87,8 +88,9 @@ def write_batches(connection: Connection, batches: Sequence[EventsToKeep]) -> se
 
 
 def _new_row(run: RunRecord, last_seq: int) -> Row:
+    status = "queued" if run.status == "queued" else "running"
     return (
-        run.id, run.owner, run.app, run.wire, run.thread, "running", run.created, run.worker,
+        run.id, run.owner, run.app, run.wire, run.thread, status, run.created, run.worker,
         dump(run.request), None, last_seq, None, 0,
     )  # fmt: skip
 

@@ -8,9 +8,9 @@ from typing import Final
 from starlette.responses import Response
 from starlette.routing import Route
 
-from foldline.serve.apps import RunRequest, ServedApp
+from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ErrorKind, ServeError
-from foldline.serve.estimate import Estimate
+from foldline.serve.estimate import CHARACTERS_PER_TOKEN, count_characters
 from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
 from foldline.serve.log.records import RunRecord
@@ -94,7 +94,7 @@ async def count_tokens(call: WireCall) -> Response:
     if app.model is not None:
         count = app.model.count_tokens(messages, options.get("tools")).n
     else:
-        count = int(Estimate.of(app, RunRequest(messages, {"max_tokens": 1})).tokens)
+        count = count_characters(messages) // CHARACTERS_PER_TOKEN
     return JsonResponse({"input_tokens": max(1, count)})
 
 

@@ -85,7 +85,12 @@ async def find_asking_run(
                     return await _waiting_run(call, await host.find(call.caller, info.id))
             elif not questions.isdisjoint(info.question_ids):
                 return info
-            elif info.resumes is None and info.status in ("running", "success", "waiting"):
+            elif info.resumes is None and info.status in (
+                "queued",
+                "running",
+                "success",
+                "waiting",
+            ):
                 return None  # the thread went on from here: what was asked before is not open
     return None
 
@@ -112,7 +117,8 @@ async def _newest_runs(call: WireCall, thread: str) -> AsyncGenerator[RunRecord,
 
 async def _waiting_run(call: WireCall, newest: RunRecord) -> RunRecord | None:
     info: RunRecord | None = newest
-    while info is not None and info.resumes is not None and info.status in ("running", "success"):
+    going = ("queued", "running", "success")
+    while info is not None and info.resumes is not None and info.status in going:
         info = await call.server.host.read(info.resumes)
     return info
 

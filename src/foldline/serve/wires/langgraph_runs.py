@@ -25,7 +25,12 @@ from foldline.workflows.interrupts import Command
 
 __all__ = ["decode_run"]
 
-STATUSES: Final = {"success": "success", "waiting": "interrupted", "running": "running"}
+STATUSES: Final = {
+    "success": "success",
+    "waiting": "interrupted",
+    "running": "running",
+    "queued": "pending",
+}
 STRATEGIES: Final = frozenset({"reject", "enqueue", "interrupt", "rollback"})
 ERROR_NAMES: Final[dict[ErrorKind, str]] = {"invalid_request": "BadRequestError"}
 

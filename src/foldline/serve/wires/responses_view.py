@@ -238,8 +238,8 @@ class ResponseView(AnswerView):
 
     def status(self, info: RunRecord) -> str:
         """Return the status of the response."""
-        if info.status == "running":
-            return "in_progress"
+        if not info.is_over:
+            return "queued" if info.status == "queued" else "in_progress"
         if info.status == "stopped":
             return "cancelled"
         if self.problem(info) is not None:

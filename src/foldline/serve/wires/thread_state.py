@@ -23,7 +23,7 @@ __all__ = [
     "thread_states",
 ]
 
-STATUSES = {"running": "busy", "waiting": "interrupted", "error": "error"}
+STATUSES = {"running": "busy", "queued": "busy", "waiting": "interrupted", "error": "error"}
 
 
 async def find_thread(call: WireCall, id: str) -> ThreadInfo:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, cast
 
 from foldline._io import IO, Channel
-from foldline.exceptions import UsageError
+from foldline.exceptions import BudgetExceeded, UsageError
 from foldline.language_models._call.policies.usage_scope import (
     LIMITED_COUNTERS,
     Due,
@@ -32,6 +33,9 @@ QUEUED_POLL_SECONDS: Final = 2.0
 """Seconds between two checks of a caller that is not the first in line."""
 logger = logging.getLogger("foldline.language_models")
 MILLION: Final = 1_000_000
+LEDGER_POLL_SECONDS: Final = 0.5
+"""The longest pause between two tries to hold a share in a ledger that other processes use too."""
+CHARACTERS_PER_TOKEN: Final = 4
 MAX_LIKELY_OUTPUT: Final = 4096
 """The tokens that a ledger holds at most for the first answer of unknown length."""
 _holding: ContextVar[tuple[Share, ...]] = ContextVar("foldline_reservations", default=())
@@ -77,6 +81,11 @@ class Spending:
         self._costs: dict[tuple[int, int], float | None] = {}
         """Input and output tokens -> their cost, as far as it was computed."""
 
+    @property
+    def has_ledger(self) -> bool:
+        """Whether a scope around the request has a ledger."""
+        return bool(self._ledger_scopes)
+
     # -- before
 
     async def reserve(self, io: IO) -> None:
@@ -114,17 +123,44 @@ class Spending:
     async def _hold(self, io: IO) -> None:
         """Hold the estimate in the ledgers; where one refuses, everything is released."""
         share = cast("Share", self._share)
-        output_tokens = max(share.output_tokens, self._likely_output())
-        tokens = share.input_tokens + output_tokens
-        cost = self._cost(share.input_tokens, output_tokens)
         try:
             for scope in self._ledger_scopes:
-                hold = await io.call(cast("Ledger", scope.ledger).reserve, tokens, cost)
-                share.holds.append((scope, hold))
+                await self._hold_in(scope, share, io)
         except BaseException:
             self.cancel()
             await self.flush(io)
             raise
+
+    async def _hold_in(self, scope: UsageScope, share: Share, io: IO) -> None:
+        """Hold the estimate in the ledger of one scope; ask again as long as it says that others may leave room."""
+        output_tokens = self._likely_output()
+        tokens = share.input_tokens + output_tokens
+        cost = self._known_cost(share.input_tokens, output_tokens)
+        start, pause = time.monotonic(), MAX_POLL_SECONDS
+        while True:
+            try:
+                await io.call(self._take_hold, scope, share, tokens, cost)
+            except BudgetExceeded as error:
+                remaining = error.patience - (time.monotonic() - start)
+                if remaining <= 0:
+                    raise
+                await io.sleep(_within_deadline(min(pause, remaining)))
+                for each in self._scopes:
+                    each.check_time()
+                pause = min(pause * 2, LEDGER_POLL_SECONDS)
+            else:
+                return
+
+    def _take_hold(self, scope: UsageScope, share: Share, tokens: int, cost: float | None) -> None:
+        """Hold an estimate; a hold that comes after its caller was cancelled is given back."""
+        ledger = cast("Ledger", scope.ledger)
+        hold = ledger.reserve(tokens, cost)
+        with scope_lock:
+            is_wanted = self._share is share
+            if is_wanted:
+                share.holds.append((scope, hold))
+        if not is_wanted:
+            ledger.settle(hold, 0, 0.0)
 
     def _likely_output(self) -> int:
         """Return the tokens that a ledger holds for an answer; all that is left would stop every other call."""
@@ -264,10 +300,19 @@ class Spending:
     # -- after
 
     def settle(
-        self, usage: Mapping[str, Any] | None, cost: float | None, *, was_answered: bool
+        self,
+        usage: Mapping[str, Any] | None,
+        cost: float | None,
+        *,
+        was_answered: bool,
+        received: Mapping[str, Any] | None = None,
     ) -> None:
-        """Release the share and count the usage; once."""
-        share, self._share = self._share, None
+        """Release the share and count the usage; once.
+
+        Ledgers are told what was `received`, an estimate, of a request whose usage is not known or not complete.
+        """
+        with scope_lock:
+            share, self._share = self._share, None
         if share is None:
             return
         with scope_lock:
@@ -283,7 +328,8 @@ class Spending:
                         scope.assumed_cost += self._cost(
                             share.input_tokens, self._assumed_tokens(usage)
                         )
-            self._note(share, usage, cost, was_answered=was_answered)
+            if share.holds:
+                self._note(share, usage, cost, received)
         if self.is_limited:
             self._leave(share)
 
@@ -300,12 +346,14 @@ class Spending:
         share: Share,
         usage: Mapping[str, Any] | None,
         cost: float | None,
-        *,
-        was_answered: bool,
+        received: Mapping[str, Any] | None,
     ) -> None:
         """Note for the ledgers what the request took; `flush` tells them. Nothing was charged without an answer."""
+        if received is not None:
+            usage = received
+            cost = cost_of(received, self._expected.prices, service=self._expected.service)
         tokens = (usage or {}).get("total_tokens")
-        if not usage and not was_answered:
+        if not usage:
             tokens, cost = 0, 0.0
         for scope, hold in share.holds:
             scope.dues.append(Due(cast("Ledger", scope.ledger), hold, tokens, cost))
@@ -341,6 +389,19 @@ class Spending:
         scope.largest_output = max(scope.largest_output, usage.get("output_tokens") or 0)
         excess = (usage.get("input_tokens") or 0) - self._expected.input_tokens
         scope.largest_excess = max(scope.largest_excess, excess)
+
+    def usage_received(self, usage: Mapping[str, Any] | None, characters: int) -> Mapping[str, Any]:
+        """Return what a request took at least whose usage is not known, or not complete: it broke off."""
+        known = usage or {}
+        input_tokens = known.get("input_tokens") or self._expected.input_tokens
+        sent_tokens = -(-characters // CHARACTERS_PER_TOKEN)
+        output_tokens = max(known.get("output_tokens") or 0, sent_tokens)
+        return {
+            **known,
+            "input_tokens": input_tokens,
+            "output_tokens": output_tokens,
+            "total_tokens": input_tokens + output_tokens,
+        }
 
     def cancel(self) -> None:
         """Release the share: no request was sent."""

@@ -8,10 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from foldline._streams.answer import Batch
-from foldline.exceptions import BudgetExceeded
+from foldline.exceptions import (
+    BudgetExceeded,
+    LimitExceededError,
+    MalformedStreamError,
+    ModelTimeoutError,
+    StreamClosedError,
+    StreamInterruptedError,
+    StreamTruncatedError,
+    StructuredOutputError,
+)
 from foldline.language_models._call.deadline import wait_for_rate_limit
 from foldline.language_models._call.model import setting_of
 from foldline.language_models._call.policies.permits import take_permit, tokens_used
@@ -52,6 +61,19 @@ __all__ = [
     "time_left",
     "usage_scope",
 ]
+
+ERRORS_AFTER_SENDING: Final = (
+    LimitExceededError,
+    MalformedStreamError,
+    ModelTimeoutError,
+    StreamClosedError,
+    StreamInterruptedError,
+    StreamTruncatedError,
+    StructuredOutputError,
+)
+"""Errors of a request that the provider has got and may charge, though there was no answer; it charges no refusal."""
+MEDIA_FIELDS: Final = frozenset({"base64", "data", "id", "type", "url", "mime_type", "signature"})
+"""Fields of a block that are no text of the model."""
 
 
 class UsagePolicy(Policy):
@@ -160,7 +182,8 @@ class UsagePolicy(Policy):
             return batch
         usage = self._received.usage
         permit, self._permit = self._permit, None
-        self._settle(usage, was_answered=True)
+        received = None if usage else self._usage_received(usage)
+        self._settle(usage, was_answered=True, received=received)
         if permit is not None:
             await permit.settle_now(self._tokens(usage), self._call.run.io)
         if self._cost is not None:
@@ -176,15 +199,23 @@ class UsagePolicy(Policy):
 
     def settle(self, usage: Mapping[str, Any] | None) -> None:
         """Settle an attempt that broke off; one that finished is settled already."""
-        was_answered = self._received.has_begun
+        was_answered, error = self._received.has_begun, self._received.failure
+        was_sent = was_answered or error is None or isinstance(error, ERRORS_AFTER_SENDING)
         permit, self._permit = self._permit, None
         if permit is not None:
             input_tokens = self._expected.input_tokens if self._expected is not None else 0
             used_tokens = self._tokens(usage)
             # There was no answer: the input may have been charged, the output was not.
             permit.settle(used_tokens if used_tokens is not None or was_answered else input_tokens)
-        self._settle(usage, was_answered=was_answered)
+        received = self._usage_received(usage) if was_sent else None
+        self._settle(usage, was_answered=was_answered, received=received)
         self._settled, self._spending = self._spending, None
+
+    def _usage_received(self, usage: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Return what the ledgers are told of an attempt without complete usage, by what was received."""
+        if self._spending is None or not self._spending.has_ledger:
+            return None
+        return self._spending.usage_received(usage, characters_of(self._received.blocks))
 
     async def flush(self) -> None:
         """Update ledgers and the rate limiter at once after an attempt that broke off: a provider may ask to wait."""
@@ -205,7 +236,13 @@ class UsagePolicy(Policy):
             self._spending.cancel()
         self._settled, self._spending, self._expected = self._spending, None, None
 
-    def _settle(self, usage: Mapping[str, Any] | None, *, was_answered: bool) -> None:
+    def _settle(
+        self,
+        usage: Mapping[str, Any] | None,
+        *,
+        was_answered: bool,
+        received: Mapping[str, Any] | None,
+    ) -> None:
         expected, self._expected = self._expected, None
         if expected is None:
             return
@@ -218,7 +255,18 @@ class UsagePolicy(Policy):
         elif was_answered:
             self._cost = None
         if self._spending is not None:
-            self._spending.settle(usage, cost, was_answered=was_answered)
+            self._spending.settle(usage, cost, was_answered=was_answered, received=received)
 
     def _tokens(self, usage: Mapping[str, Any] | None) -> float | None:
         return tokens_used(usage, self._limiter)
+
+
+def characters_of(value: object) -> int:
+    """Return how many characters of text a model has sent: texts, thoughts, and arguments of calls."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(characters_of(item) for name, item in value.items() if name not in MEDIA_FIELDS)
+    if isinstance(value, list | tuple):
+        return sum(map(characters_of, value))
+    return 0 if value is None else len(str(value))

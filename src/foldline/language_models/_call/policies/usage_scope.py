@@ -85,11 +85,17 @@ class Ledger(Protocol):
     however it ends. The methods may wait; an async call runs them in a thread.
     """
 
-    def reserve(self, tokens: int, cost: float) -> object:
-        """Hold an estimate and return the hold; raise `BudgetExceeded` if not enough is left."""
+    def reserve(self, tokens: int, cost: float | None) -> object:
+        """Hold an estimate and return the hold; raise `BudgetExceeded` if not enough is left.
+
+        The cost is None where the prices are unknown. If the error has `patience`, other requests may leave room: it is
+        called again, for so many seconds.
+        """
 
     def settle(self, hold: Any, tokens: int | None, cost: float | None) -> None:  # noqa: ANN401  what `reserve` returned
         """Replace a hold by what the request took; None where it is unknown: the estimate then counts.
+
+        What a request took that broke off is counted by its input and by the characters that were received.
 
         It is called again for the same hold if it raised.
         """
