@@ -45,7 +45,7 @@ COUNTS = (
 WRONG_SETTINGS: list[tuple[str, Any, str]] = [
     *((name, value, "must be") for name in COUNTS for value in (0, -1, 1.5, "many", True)),
     ("log", 3, "must be str"),
-    ("log", "", "a file or a URL"),
+    ("log", "", "must not be an empty text"),
     ("traces", 3, "must be str | None"),
     ("no_auth", "yes", "must be bool"),
     ("mcp", "yes", "must be bool"),

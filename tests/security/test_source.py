@@ -96,6 +96,7 @@ SINKS = {
         "serve/app.py::create_app.lifespan": "begins the server's log; no file",
         "serve/body.py::read_body": "no file: the body of a request",
         "serve/gateway.py::read_config": "the configuration that the operator named",
+        "serve/setting_rows.py::_of_path": "a secret, in the file that the operator named",
         "serve/server.py::Server.endpoint.call": "no file: begins a call",
         "serve/wires/mcp.py::answer": "no file: begins a session",
         "language_models/_call/policies/safe_files.py": "the one open of a path in data: off by default, no links",
@@ -169,6 +170,7 @@ SINKS = {
         "prompts/loading.py": "LangChain's prompt files name a `_type` of a table; the class is a row of the registry",
     },
     scan.reads_the_environment: {
+        "serve/gateway.py::read_config": "`${NAME}` in the configuration that the operator named",
         "agents/middleware/shell.py::ShellToolMiddleware.__init__": "what the shell inherits, unless env= says",
         "utils/env.py": "from_env and its kin: at the call",
         "providers/": "keys and addresses, at the call; the cache folder",

@@ -187,20 +187,32 @@ def model_of(target: object) -> BaseChatModel | None:
     return None
 
 
-def as_apps(apps: Servable | Mapping[str, Servable]) -> dict[str, ServedApp]:
-    """Return the served apps by name, from one object or a mapping of names."""
+def as_apps(
+    apps: Servable | Mapping[str, Servable], name: str | None = None
+) -> dict[str, ServedApp]:
+    """Return the served apps by name, from one object or a mapping of names.
+
+    `name` is that of one object; without it, the object's own.
+    """
+    if isinstance(apps, list | tuple | set | frozenset):
+        raise UsageError(
+            f"a {type(apps).__name__} has no names, and an app needs one: write a dict, {{'name': app, …}}"
+        )
     if isinstance(apps, ServedApp):
-        return {apps.name: apps}
+        return {name or apps.name: apps}
     if not isinstance(apps, Mapping):
-        name = getattr(apps, "name", None) or "app"
-        apps = {str(name): apps}
+        apps = {name or str(getattr(apps, "name", None) or "app"): apps}
+    elif name is not None:
+        raise UsageError(f"{name}: a dict of apps has their names: leave out {name}=")
     served: dict[str, ServedApp] = {}
-    for name, target in apps.items():
+    for key, target in apps.items():
+        if not isinstance(key, str) or not key:
+            raise UsageError(f"the name of an app is a text, not {key!r:.80}")
         if not isinstance(target, ServedApp):
             if callable(target) and not isinstance(target, Runnable | Embeddings):
                 target = RunnableLambda(target)
-            target = ServedApp(name, target)
-        served[name] = target
+            target = ServedApp(key, target)
+        served[key] = target
     if not served:
         raise UsageError("nothing to serve: name an app or a model")
     return served
