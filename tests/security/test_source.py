@@ -96,6 +96,8 @@ SINKS = {
         "serve/app.py::create_app.lifespan": "begins the server's log; no file",
         "serve/body.py::read_body": "no file: the body of a request",
         "serve/gateway.py::read_config": "the configuration that the operator named",
+        "serve/metrics.py::_process_facts": "a file of the kernel: the memory of this process",
+        "serve/metrics_files.py": "the numbers of the workers, in a private folder of their parent",
         "serve/setting_rows.py::_of_path": "a secret, in the file that the operator named",
         "serve/server.py::Server.endpoint.call": "no file: begins a call",
         "serve/wires/mcp.py::answer": "no file: begins a session",

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from foldline.cli.places import data_dir, make_folder_of, traces_place
@@ -70,12 +71,14 @@ def serve(
     }
     if process.workers > 1:
         app.server.host.log.close()
-        uvicorn.run(
-            "foldline.cli.serve:make_from_environment",
-            factory=True,
-            workers=process.workers,
-            **options,
-        )
+        with TemporaryDirectory(prefix="foldline-metrics-") as folder:
+            os.environ[PASSED_ON] = json.dumps({**plan, "metrics_folder": folder})
+            uvicorn.run(
+                "foldline.cli.serve:make_from_environment",
+                factory=True,
+                workers=process.workers,
+                **options,
+            )
     else:
         uvicorn.run(app, **options)
     return 0
@@ -89,7 +92,8 @@ def make_from_environment() -> ServeApp:
     plan = json.loads(os.environ[PASSED_ON])
     config = read_config(plan["config"]) if plan["config"] else {}
     apps = make_apps(plan["targets"], plan["models"], config)
-    return create_app(apps, settings=settings_of(_values(plan))[1])
+    settings = settings_of(_values(plan))[1]
+    return create_app(apps, settings=settings, metrics_folder=plan.get("metrics_folder"))
 
 
 def _values(plan: Mapping[str, Any]) -> dict[str, SettingValue]:

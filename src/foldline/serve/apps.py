@@ -206,7 +206,7 @@ def as_apps(
         raise UsageError(f"{name}: a dict of apps has their names: leave out {name}=")
     served: dict[str, ServedApp] = {}
     for key, target in apps.items():
-        if not isinstance(key, str) or not key:
+        if not (isinstance(key, str) and key):
             raise UsageError(f"the name of an app is a text, not {key!r:.80}")
         if not isinstance(target, ServedApp):
             if callable(target) and not isinstance(target, Runnable | Embeddings):

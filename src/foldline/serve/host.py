@@ -26,7 +26,9 @@ from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord, RunStatus
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
+from foldline.serve.metrics_watch import RunWatch
 from foldline.serve.quotas import QuotaReservation, Quotas
+from foldline.serve.request_facts import REQUEST
 from foldline.serve.running import run_app
 from foldline.serve.settings import ServeSettings
 from foldline.utils.uuid import uuid7
@@ -56,6 +58,7 @@ class _Work:
     request: RunRequest
     reservation: QuotaReservation | None
     claims: list[Claim]
+    watch: RunWatch
 
 
 class RunHost:
@@ -77,6 +80,7 @@ class RunHost:
         self.is_open = False
         self._callbacks = callbacks
         self._committer = Committer(log, self._drop)
+        self._committer.on_commit = lambda seconds: metrics.observe("log_commit_seconds", seconds)
         self._readers = Workers(4, "foldline-serve-read")
         self._heartbeat: BackgroundTask | None = None
         self._stopped: set[str] = set()
@@ -181,6 +185,9 @@ class RunHost:
         if len(self.live) >= self.settings.max_runs:
             raise ServeError("overloaded", "the server has too many runs under way", 1.0)
         reservation = await self._reserve(caller, app, request)
+        facts = REQUEST.get()
+        if facts is not None:
+            logged_request = {**(logged_request or {}), "http": facts.record()}
         info = RunRecord(
             run_id or str(uuid7()), caller.owner, app.name, wire, thread, "running", time.time(),
             self.log.worker, logged_request,
@@ -189,7 +196,11 @@ class RunHost:
             info.resumes, info.first = resumes.id, resumes.root
         run = LiveRun(info, self._committer, self.settings.max_events)
         self.live[info.id] = run
-        run.task = BackgroundTask(self._run(_Work(run, app, request, reservation, list(claims))))
+        watch = RunWatch(self.metrics, app, wire, caller.key)
+        work = _Work(run, app, request, reservation, list(claims), watch)
+        if facts is not None:
+            facts.run = run
+        run.task = BackgroundTask(self._run(work))
         await run.wait_for_begin()
         if run.refusal is None and not run.logged_count:
             raise ServeError.from_json((info.result or {}).get("error") or {})
@@ -245,9 +256,10 @@ class RunHost:
         needs_scope = limits is not None or app.kind != "model" or request.inner_view is not None
         scope: UsageScope | None = None
         request.config = self._config(run, app, request)
+        request.config["callbacks"] = [*self._callbacks, work.watch]
         if run.info.resumes is not None and not await self._begin(work):
             return
-        self.metrics.count_start(run.info.wire)
+        work.watch.begin()
         try:
             run.emit("run", {"event": "started", "run_id": run.info.id, "app": app.name})
             if run.info.id in self._stopped or self._is_drained:
@@ -284,7 +296,7 @@ class RunHost:
         if work.request.thread is None or not app.has_threads or run.info.resumes is not None:
             result["output"] = run.output  # who repeats an answer gets it too
         run.end(status, result)
-        self.metrics.count_end(run.info.wire, status, usage, cost)
+        work.watch.finish(status, usage, cost, run.first_event)
         try:
             await shield(run.wait_for_end())
             if work.reservation is not None:
@@ -314,8 +326,6 @@ class RunHost:
         if run.info.thread is not None:
             metadata["thread_id"] = run.info.thread
         config["metadata"] = metadata
-        if self._callbacks:
-            config["callbacks"] = list(self._callbacks)
         return config
 
     def _log_failure(self, run: LiveRun, error: Exception, failure: ServeError) -> None:
@@ -345,11 +355,11 @@ class RunHost:
         if caller.key is not None and not caller.key.allows(app.name):
             raise ServeError("permission", f"this key may not use {app.name!r}")
         reservation = await self._reserve(caller, app, RunRequest(texts, {"max_tokens": 1}))
-        self.metrics.count_start("embeddings")
         try:
             vectors: list[list[float]] = await app.target.aembed_documents(texts)
         except Exception as error:
             failure = failure_of(error)
+            self.metrics.add("embeddings_total", app.name, "error")
             if failure.kind == "internal":
                 logger.error("embeddings of %s failed", app.name, exc_info=error)
             elif failure.kind in PROVIDER_FAULTS:
@@ -362,7 +372,7 @@ class RunHost:
                 await self.call(
                     lambda: self.quotas.settle(booking, tokens=booking.tokens, cost=booking.cost)
                 )
-        self.metrics.count_end("embeddings", "success", None, None)
+        self.metrics.add("embeddings_total", app.name, "success")
         return vectors
 
     # -- stopping

@@ -51,6 +51,8 @@ class LiveRun:
         """Why it does not continue another run: others were first."""
         self.is_refused = False
         """Whether the app refused to start: what the run has claimed is free again."""
+        self.first_event: float | None = None
+        """When the first event after its start came, on the monotonic clock."""
         self._committer = committer
         self._remaining_events = largest
         self._change = Notice()
@@ -60,6 +62,8 @@ class LiveRun:
     ) -> None:
         """Add an event."""
         self.events.append(make_event(method, data, int(time.time() * 1000), namespace, node))
+        if len(self.events) == 2:
+            self.first_event = time.monotonic()
         self._remaining_events -= 1
         if self._remaining_events < 0:
             raise ServeError(
@@ -145,6 +149,8 @@ class Committer:
         self._thread = Workers(1, "foldline-serve-log")
         self.is_failing = False
         self.commits = 0
+        self.on_commit: Callable[[float], None] | None = None
+        """Called with the seconds that a transaction took."""
 
     def note(self, run: LiveRun) -> None:
         """Record that a run has new events."""
@@ -174,6 +180,7 @@ class Committer:
             self._dirty.clear()
             batches = [run.take() for run in runs]
             count = len(batches)
+            start = time.monotonic()
             try:
                 await self._thread.call(self._log.keep, batches)
             except (FoldlineError, OSError) as error:
@@ -181,6 +188,8 @@ class Committer:
                 continue
             self.is_failing = False
             self.commits += 1
+            if self.on_commit is not None:
+                self.on_commit(time.monotonic() - start)
             for run, batch in zip(runs, batches, strict=True):
                 run.note_commit(batch)
 

@@ -23,6 +23,7 @@ from foldline.serve.keys import Caller, KeyStore
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord
+from foldline.serve.request_facts import REQUEST
 from foldline.serve.settings import ServeSettings
 from foldline.serve.sse import SseResponse, cancel_on_disconnect, dump
 from foldline.utils.strings import suggestion
@@ -267,10 +268,15 @@ class Server:
         """Return a Starlette endpoint that authenticates the caller and encodes errors as the wire does."""
 
         async def call(request: Request) -> Response:
+            facts = REQUEST.get()
+            if facts is not None:
+                facts.wire = wire.name
             try:
                 if not self.host.is_open:  # mounted into an app that does not run our lifespan
                     await self.host.open()
                 caller = await self.caller(request)
+                if facts is not None and caller.key is not None:
+                    facts.key = caller.key.name
                 response = await handler(WireCall(self, wire, request, caller))
                 if isinstance(response, SseResponse):
                     await self._admit(response)
@@ -297,12 +303,18 @@ class Server:
         self._streams += 1
         stream.on_close = self._note_closed
 
+    @property
+    def open_streams(self) -> int:
+        """The number of open streams."""
+        return self._streams
+
     def _note_closed(self) -> None:
         self._streams -= 1
 
     def error_response(self, wire: Wire, error: ServeError) -> Response:
         """Return an error as the wire encodes it."""
-        self.host.metrics.count_error(wire.name, error.status)
+        if error.kind == "budget":
+            self.host.metrics.add("budget_refused_total", "budget")
         headers = dict(error.headers)
         if error.kind == "authentication":
             headers["www-authenticate"] = "Bearer"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from foldline.exceptions import UsageError
 from foldline.utils.options import check_fields
@@ -86,6 +86,15 @@ class ServeSettings:
     max_runs: int = setting("runs under way in one process", default=2_000, at_least=1)
     max_streams: int = setting("open streams of one process", default=4_000, at_least=1)
     max_events: int = setting("events of one run", default=1_000_000, at_least=1)
+    metrics: bool = setting("show the numbers of the server at /metrics", default=True)
+    metrics_keys: bool = setting("count runs, tokens and costs by key too", default=False)
+    metrics_key: Literal["needed", "none"] = setting(
+        "whether /metrics needs a key where there are keys; none: this machine needs none",
+        default="needed",
+    )
+    access_log: bool | None = setting(
+        "write a line for each request", default=None, shown="with JSON logs"
+    )
     drain_seconds: float = setting(
         "seconds that runs may go on at the end", default=30.0, at_least=0, flags=("--drain",)
     )
