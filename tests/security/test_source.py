@@ -136,6 +136,7 @@ SINKS = {
         "utils/_schema_rules.py::_size.rule": "words of our own table",
         "rate_limiters/headers.py::_cap": "names of headers, of our own table",
         "prompts/": "`format` of a prompt, which ends in utils/",
+        "serve/log_lines.py::line_of": "a formatter of `logging`: the line of a sentence of ours",
         "chains/documents.py::StuffDocumentsChain.prompt_length": "`format` of a prompt",
         "example_selectors/length_based.py::LengthBasedExampleSelector._length": "`format` of a prompt",
         "tools/retriever.py::_text": "`format` of a prompt",

@@ -250,6 +250,7 @@ def test_S38_a_password_of_a_file_is_not_in_the_environment_of_the_server(tmp_pa
     monkeypatch.setenv("FOLDLINE_DATA_DIR", str(tmp_path))
     (tmp_path / "place").write_text(str(tmp_path / "hidden.db"))
     seen: list[str] = []
+    monkeypatch.setattr("foldline.serve.log_lines.set_up_logs", lambda *args, **options: None)
     monkeypatch.setattr("uvicorn.run", lambda app, **options: seen.append(app.server.settings.log))
 
     command.serve(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -41,6 +40,8 @@ def serve(
     _need_extra()
     import uvicorn
 
+    from foldline.serve.log_lines import line_of
+
     plan = {
         "targets": list(targets),
         "models": list(models),
@@ -50,20 +51,22 @@ def serve(
     values = _values(plan)
     _make_folder(values["log"])
     process, settings = settings_of(values)
-    for sentence in unknown_variables(os.environ):
-        _print(sentence)
     note = _check_address(process, settings)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     # The plan and not the values: a password of a file does not become a variable, which tools of apps could read.
     os.environ[PASSED_ON] = json.dumps(plan)
     app = make_from_environment()  # fails now where something cannot be served
-    _print(f"Serving {', '.join(app.server.apps)} on {_address(process)}")
-    _print(f"Runs are kept in {hide_password(settings.log)}. {note}")
+    for sentence in (
+        *unknown_variables(os.environ),
+        f"Serving {', '.join(app.server.apps)} on {_address(process)}",
+        f"Runs are kept in {hide_password(settings.log)}. {note}",
+    ):
+        _print(sentence if process.log_format == "text" else line_of(sentence))
     options: dict[str, Any] = {
         "host": process.host,
         "port": process.port,
         "uds": process.uds,
-        "log_level": "warning",
+        "log_level": process.log_level,
+        "log_config": None,
         "access_log": False,
         "timeout_graceful_shutdown": int(settings.drain_seconds) + 1,
         "timeout_keep_alive": 75,
@@ -88,11 +91,15 @@ def make_from_environment() -> ServeApp:
     """Make the app from the environment variable; called in each worker."""
     from foldline.serve import create_app
     from foldline.serve.gateway import make_apps, read_config
+    from foldline.serve.log_lines import set_up_logs
 
     plan = json.loads(os.environ[PASSED_ON])
     config = read_config(plan["config"]) if plan["config"] else {}
     apps = make_apps(plan["targets"], plan["models"], config)
-    settings = settings_of(_values(plan))[1]
+    process, settings = settings_of(_values(plan))
+    if settings.access_log is None:
+        settings.access_log = process.log_format == "json"
+    set_up_logs(process.log_format, process.log_level, access_log=settings.access_log)
     return create_app(apps, settings=settings, metrics_folder=plan.get("metrics_folder"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -187,6 +187,12 @@ def model_of(target: object) -> BaseChatModel | None:
     return None
 
 
+def _check_names(names: Iterable[object]) -> None:
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"the name of an app is a text, not {name!r:.80}")
+
+
 def as_apps(
     apps: Servable | Mapping[str, Servable], name: str | None = None
 ) -> dict[str, ServedApp]:
@@ -205,9 +211,8 @@ def as_apps(
     elif name is not None:
         raise UsageError(f"{name}: a dict of apps has their names: leave out {name}=")
     served: dict[str, ServedApp] = {}
+    _check_names(apps)
     for key, target in apps.items():
-        if not (isinstance(key, str) and key):
-            raise UsageError(f"the name of an app is a text, not {key!r:.80}")
         if not isinstance(target, ServedApp):
             if callable(target) and not isinstance(target, Runnable | Embeddings):
                 target = RunnableLambda(target)

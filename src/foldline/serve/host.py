@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from foldline._config import RunnableConfig
@@ -249,6 +249,9 @@ class RunHost:
 
     async def _run(self, work: _Work) -> None:
         run, app, request = work.run, work.app, work.request
+        facts = REQUEST.get()
+        if facts is not None:  # of this task alone: a request may start several runs
+            REQUEST.set(replace(facts, run=run))
         remaining = work.reservation.remaining if work.reservation is not None else None
         limits = Limits(cost=remaining) if remaining is not None else None
         status: RunStatus = "success"

@@ -209,6 +209,12 @@ async def _rejoin(
 
 def error_of(info: RunRecord) -> ServeError:
     """Return the error for a run that did not succeed."""
+    error = _error_of(info)
+    error.run_id = info.id
+    return error
+
+
+def _error_of(info: RunRecord) -> ServeError:
     if info.status == "error":
         return ServeError.from_json((info.result or {}).get("error") or {})
     if info.status == "interrupted":

@@ -116,6 +116,10 @@ class ProcessSettings:
     port: int = setting("the port", default=8000, at_least=0, at_most=65535, shown="8000")
     uds: str | None = setting("a Unix socket instead of the address and the port", default=None)
     workers: int = setting("processes", default=1, at_least=1)
+    log_format: Literal["text", "json"] = setting("the form of the lines on stderr", default="text")
+    log_level: Literal["debug", "info", "warning", "error", "critical"] = setting(
+        "from which level on lines are written", default="warning"
+    )
 
     def __post_init__(self) -> None:
         _check(self)

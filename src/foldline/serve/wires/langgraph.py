@@ -30,6 +30,7 @@ class LangGraphErrors:
             "detail": error.message,
             "error": error.code or error.kind,
             "message": error.message,
+            **error.ids,
         }
 
 
