@@ -53,6 +53,7 @@ WRONG_SETTINGS: list[tuple[str, Any, str]] = [
     ("metrics", "yes", "must be bool"),
     ("metrics_keys", 1, "must be bool"),
     ("metrics_key", "maybe", "'needed' | 'none'"),
+    ("trace_out", "no", "must be bool"),
     ("access_log", "json", "must be bool"),
     ("cors_origins", "https://a.example", "must be Sequence[str]"),
     ("cors_origins", ["*", "https://a.example"], "alone"),

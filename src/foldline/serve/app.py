@@ -159,6 +159,7 @@ def _middleware(
             metrics=metrics,
             templates=templates_of(routes),
             has_access_log=bool(settings.access_log),
+            sends_traces=settings.trace_out,
         )
     ]
     if settings.cors_origins:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foldline.serve.metrics import Metrics
 from foldline.serve.request_facts import REQUEST, RequestFacts, request_id_of
-from foldline.utils.trace_context import TraceContext
+from foldline.utils.trace_context import TRACE, RunTrace, TraceContext
 
 __all__ = ["RequestLayer", "templates_of"]
 
@@ -70,11 +70,13 @@ class RequestLayer:
         metrics: Metrics,
         templates: Mapping[Any, str],
         has_access_log: bool = False,
+        sends_traces: bool = True,
     ) -> None:
         self._app = app
         self._metrics = metrics
         self._templates = templates
         self._has_access_log = has_access_log
+        self._sends_traces = sends_traces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -88,6 +90,7 @@ class RequestLayer:
         )
         answer = _Answer(send, facts.id)
         token = REQUEST.set(facts)
+        trace_token = TRACE.set(RunTrace(facts.trace, is_sent=self._sends_traces))
         is_broken = True
         try:
             await self._app(scope, receive, answer.send)
@@ -95,6 +98,7 @@ class RequestLayer:
         finally:
             self._note(scope, facts, answer, is_broken=is_broken)
             REQUEST.reset(token)
+            TRACE.reset(trace_token)
 
     def _note(self, scope: Scope, facts: RequestFacts, answer: _Answer, *, is_broken: bool) -> None:
         seconds = time.monotonic() - facts.start

@@ -92,6 +92,7 @@ class ServeSettings:
         "whether /metrics needs a key where there are keys; none: this machine needs none",
         default="needed",
     )
+    trace_out: bool = setting("pass the trace of a run on to providers and tools", default=True)
     access_log: bool | None = setting(
         "write a line for each request", default=None, shown="with JSON logs"
     )

@@ -6,10 +6,11 @@ A header that is not valid is ignored, as the recommendation demands.
 from __future__ import annotations
 
 import re
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["TraceContext"]
+__all__ = ["TRACE", "RunTrace", "TraceContext"]
 
 PARENT: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 STATE: Final = re.compile(r"[\x20-\x7e]{1,512}")
@@ -62,3 +63,16 @@ class TraceContext:
         """Return the headers that pass it on."""
         headers = {"traceparent": f"00-{self.trace_id}-{self.span_id}-{self.flags}"}
         return {**headers, "tracestate": self.state} if self.state else headers
+
+
+@dataclass(frozen=True, slots=True)
+class RunTrace:
+    """The trace of a run that a server runs."""
+
+    parent: TraceContext | None
+    """The span of the client."""
+    is_sent: bool = True
+    """Whether requests of the run carry the trace on."""
+
+
+TRACE: Final[ContextVar[RunTrace | None]] = ContextVar("foldline_trace", default=None)
