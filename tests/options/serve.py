@@ -58,6 +58,8 @@ WRONG_SETTINGS: list[tuple[str, Any, str]] = [
     ("cors_origins", "https://a.example", "must be Sequence[str]"),
     ("cors_origins", ["*", "https://a.example"], "alone"),
     ("cors_origins", [3], "must be Sequence[str]"),
+    ("trusted_proxies", "10.0.0.1", "must be Sequence[str]"),
+    ("trusted_proxies", ["*"], "is not an address or a network"),
     ("allowed_hosts", "a.example", "must be Sequence[str]"),
     ("drain_seconds", -1, "must be 0 or more"),
     ("drain_seconds", "long", "must be float"),

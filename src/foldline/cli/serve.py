@@ -41,6 +41,7 @@ def serve(
     import uvicorn
 
     from foldline.serve.log_lines import line_of
+    from foldline.serve.tls import tls_options
 
     plan = {
         "targets": list(targets),
@@ -71,6 +72,8 @@ def serve(
         "timeout_graceful_shutdown": int(settings.drain_seconds) + 1,
         "timeout_keep_alive": 75,
         "server_header": False,
+        "proxy_headers": False,
+        **tls_options(process),
     }
     if process.workers > 1:
         app.server.host.log.close()
@@ -150,9 +153,9 @@ def show_config(*, config: Path | None, flags: Mapping[str, Any], as_json: bool)
 def _check_address(process: ProcessSettings, settings: ServeSettings) -> str:
     """Refuse a public address without keys; return a sentence about who may call."""
     from foldline._storage.open_database import open_database
+    from foldline.serve.forwarded import is_loopback
     from foldline.serve.keys import KeyStore
     from foldline.serve.log.schema import SCHEMA
-    from foldline.serve.server import is_loopback
 
     database = open_database(settings.log, SCHEMA)
     has_keys = KeyStore(database).has_keys()
@@ -190,7 +193,7 @@ def _address(process: ProcessSettings) -> str:
     if process.uds is not None:
         return f"the socket {process.uds}"
     host = f"[{process.host}]" if ":" in process.host else process.host
-    return f"http://{host}:{process.port}"
+    return f"{'http' if process.tls_cert is None else 'https'}://{host}:{process.port}"
 
 
 # -- keys

@@ -160,6 +160,7 @@ def _middleware(
             templates=templates_of(routes),
             has_access_log=bool(settings.access_log),
             sends_traces=settings.trace_out,
+            trusted_proxies=settings.trusted_proxies,
         )
     ]
     if settings.cors_origins:

@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from foldline.serve.forwarded import TrustedProxies
 from foldline.serve.metrics import Metrics
 from foldline.serve.request_facts import REQUEST, RequestFacts, request_id_of
 from foldline.utils.trace_context import TRACE, RunTrace, TraceContext
@@ -71,18 +72,22 @@ class RequestLayer:
         templates: Mapping[Any, str],
         has_access_log: bool = False,
         sends_traces: bool = True,
+        trusted_proxies: Sequence[str] = (),
     ) -> None:
         self._app = app
         self._metrics = metrics
         self._templates = templates
         self._has_access_log = has_access_log
         self._sends_traces = sends_traces
+        self._proxies = TrustedProxies(trusted_proxies) if trusted_proxies else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if self._proxies is not None:
+            self._proxies.apply(scope)
         headers = Headers(scope=scope)
         facts = RequestFacts(
             request_id_of(headers.get("x-request-id")),

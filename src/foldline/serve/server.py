@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -17,6 +16,7 @@ from foldline.serve.answering import AnyRun, claims_of, earlier_run
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, read_body
 from foldline.serve.errors import ServeError
+from foldline.serve.forwarded import FORWARDED, is_loopback, is_unix_socket
 from foldline.serve.host import RunHost
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller, KeyStore
@@ -351,8 +351,7 @@ class Server:
 
     def check_local(self, request: Request) -> None:
         """Refuse requests from other machines, for other host names, and from pages of other origins."""
-        client = request.client.host if request.client is not None else ""
-        if not is_loopback(client):
+        if not self._is_of_this_machine(request):
             raise ServeError(
                 "authentication",
                 "this server has no keys and serves its own machine only: `foldline serve keys add NAME`",
@@ -368,6 +367,14 @@ class Server:
             raise ServeError(
                 "permission", "pages of other origins may not call a server without keys"
             )
+
+    def _is_of_this_machine(self, request: Request) -> bool:
+        is_forwarded = any(name in request.headers for name in FORWARDED)
+        if is_forwarded and not self.settings.trusted_proxies:
+            return False  # it came through a proxy on this machine, from wherever
+        if request.client is None:
+            return is_unix_socket(request.scope)
+        return is_loopback(request.client.host)
 
     def _is_allowed(self, origin: str, host: str) -> bool:
         origins = self.settings.cors_origins
@@ -392,13 +399,3 @@ def _password(text: str) -> str:
         return b64decode(text.strip(), validate=True).decode().partition(":")[2].strip()
     except ValueError:
         return ""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is a loopback address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

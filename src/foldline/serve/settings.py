@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeVar
 
 from foldline.exceptions import UsageError
+from foldline.serve.proxy_networks import read_networks
 from foldline.utils.options import check_fields
 
 __all__ = ["MEBIBYTE", "ProcessSettings", "ServeSettings", "SettingFacts"]
@@ -77,6 +78,9 @@ class ServeSettings:
     cors_origins: Sequence[str] = setting(
         "origins of web pages that may call", default=(), flags=("--cors",)
     )
+    trusted_proxies: Sequence[str] = setting(
+        "addresses and networks of proxies whose X-Forwarded headers are read, or unix", default=()
+    )
     studio: bool = setting("show the studio at /studio, where it is installed", default=True)
     mcp: bool = setting("offer the apps as tools at /mcp", default=True)
     max_body: int = setting("bytes of a request", default=32 * MEBIBYTE, at_least=1)
@@ -105,6 +109,7 @@ class ServeSettings:
 
     def __post_init__(self) -> None:
         _check(self)
+        read_networks(self.trusted_proxies)
         if "*" in self.cors_origins and len(self.cors_origins) > 1:
             raise UsageError('cors_origins is a list of origins, or ["*"] alone')
 
@@ -117,6 +122,12 @@ class ProcessSettings:
     port: int = setting("the port", default=8000, at_least=0, at_most=65535, shown="8000")
     uds: str | None = setting("a Unix socket instead of the address and the port", default=None)
     workers: int = setting("processes", default=1, at_least=1)
+    tls_cert: str | None = setting("the file of the certificate: serves HTTPS", default=None)
+    tls_key: str | None = setting("the file of its private key", default=None)
+    tls_ca: str | None = setting("the file of those who sign clients' certificates", default=None)
+    tls_client_cert: Literal["none", "optional", "required"] = setting(
+        "whether clients need a certificate, besides their key", default="none"
+    )
     log_format: Literal["text", "json"] = setting("the form of the lines on stderr", default="text")
     log_level: Literal["debug", "info", "warning", "error", "critical"] = setting(
         "from which level on lines are written", default="warning"
@@ -124,3 +135,7 @@ class ProcessSettings:
 
     def __post_init__(self) -> None:
         _check(self)
+        if self.tls_cert is None and (self.tls_key or self.tls_ca):
+            raise UsageError("tls_key and tls_ca need tls_cert")
+        if self.tls_client_cert != "none" and self.tls_ca is None:
+            raise UsageError("tls_client_cert needs tls_ca: those who sign clients' certificates")
