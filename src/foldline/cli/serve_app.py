@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from foldline.cli.calling import call_command
+from foldline.cli.serve_log_app import log as log_group
 from foldline.serve.setting_rows import SETTINGS, Setting
 
 __all__ = ["group"]
@@ -32,6 +33,7 @@ group = typer.Typer(
 )
 keys = typer.Typer(rich_markup_mode=None, help="Add, list and remove API keys.")
 group.add_typer(keys, name="keys")
+group.add_typer(log_group, name="log")
 
 Log = Annotated[
     str | None,
