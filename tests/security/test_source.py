@@ -68,6 +68,7 @@ SINKS = {
         "cli/doctor.py": "`foldline doctor` tries whether the configured endpoint answers",
         "cli/serve.py": "`foldline serve` listens, on loopback unless told otherwise",
         "cli/studio.py": "`foldline studio` listens, on loopback",
+        "serve/notify.py": "the local socket of systemd",
         "serve/tls.py": "certificates of the server, which the operator named",
         "serve/log/run_log.py": "the name of this host, to tell whose runs are left behind",
         "studio/guard.py": "parses addresses of callers; connects to none",
@@ -175,6 +176,7 @@ SINKS = {
         "prompts/loading.py": "LangChain's prompt files name a `_type` of a table; the class is a row of the registry",
     },
     scan.reads_the_environment: {
+        "serve/notify.py": "the address of systemd's socket",
         "serve/gateway.py::read_config": "`${NAME}` in the configuration that the operator named",
         "agents/middleware/shell.py::ShellToolMiddleware.__init__": "what the shell inherits, unless env= says",
         "utils/env.py": "from_env and its kin: at the call",

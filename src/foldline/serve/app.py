@@ -23,6 +23,7 @@ from foldline.serve.keys import KeyStore
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.metrics_beat import MetricsBeat
+from foldline.serve.notify import notify_ready
 from foldline.serve.openapi import openapi_json
 from foldline.serve.request_facts import SERVER
 from foldline.serve.request_layer import RequestLayer, templates_of
@@ -142,6 +143,7 @@ def create_app(
             if settings.metrics:
                 beat.start()
                 stack.push_async_callback(beat.close)
+            notify_ready()
             yield
 
     middleware = _middleware(settings, metrics, routes)
