@@ -314,3 +314,9 @@ def test_S40_the_command_serves_a_dict(tmp_path: Path):
         assert answer.json()["output"] == 8
     finally:
         process.stop()
+
+
+def test_the_page_for_operators_has_the_number_of_settings():
+    page = (PAGE.parent / "serve-deployment.md").read_text(encoding="utf-8")
+
+    assert f"| {len(SETTINGS)} settings |" in page
