@@ -71,14 +71,7 @@ def main() -> None:
                     targets,
                     models=[],
                     config=None,
-                    host=None,
-                    port=int(port),
-                    log=log,
-                    workers=None,
-                    no_auth=False,
-                    origins=[],
-                    trace=False,
-                    drain=None,
+                    flags={"port": port, "log": log, "traces": "none"},
                 )
             )
         print(pid, flush=True)

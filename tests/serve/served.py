@@ -290,3 +290,5 @@ def twice(number: Any) -> Any:
 double = RunnableLambda(twice)
 vectors = Vectors()
 FINISH = Finish
+every = {"talker": chat, "doubler": double}
+in_order = [chat, double]

@@ -68,10 +68,8 @@ def test_the_tables_and_stream_modes_on_the_pages_are_those_of_the_server():
 
 
 def test_the_unit_for_systemd_writes_only_where_it_may():
-    unit = (DOCS / "serve-deployment.md").read_text(encoding="utf-8").partition("```ini")[2]
-    values = dict(
-        line.split("=", 1) for line in unit.partition("```")[0].splitlines() if "=" in line
-    )
+    unit = (DOCS.parent / "deploy" / "foldline.service").read_text(encoding="utf-8")
+    values = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line)
     folder = Path(values["ReadWritePaths"])
 
     assert values["ProtectSystem"] == "strict"  # the home of the user cannot be written

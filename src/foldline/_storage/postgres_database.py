@@ -22,7 +22,7 @@ from foldline._storage.schema import (
 )
 from foldline.exceptions import StoreError
 
-__all__ = ["LOCK", "PostgresDatabase", "has_tables"]
+__all__ = ["LOCK", "PostgresDatabase", "has_tables", "stored_version"]
 
 T = TypeVar("T")
 HAS_TABLE: Final = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?"
@@ -204,11 +204,16 @@ def _do(work: Callable[[PostgresStatements], T], connection: PostgresConnection)
 
 def has_tables(server: PostgresServer, schema: Schema) -> bool:
     """Return whether a database has the tables of a kind, of any version; nothing is created."""
+    return bool(stored_version(server, schema))
 
-    def look(connection: PostgresConnection) -> bool:
+
+def stored_version(server: PostgresServer, schema: Schema) -> int:
+    """Return the version of the tables of a kind, 0 if there are none; nothing is created."""
+
+    def look(connection: PostgresConnection) -> int:
         statements = PostgresStatements(connection)
         version = _written_version(statements, schema, server.where)
-        return bool(version or _unwritten_version(statements, schema))
+        return version or _unwritten_version(statements, schema)
 
     return server.run(look)
 

@@ -3,168 +3,177 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from foldline.cli.places import data_dir, make_folder_of, traces_place
 from foldline.exceptions import MissingExtraError, UsageError
+from foldline.serve.setting_rows import (
+    DEFAULT,
+    SettingValue,
+    find_values,
+    hide_password,
+    settings_of,
+    unknown_variables,
+)
 
 if TYPE_CHECKING:
     from foldline.serve.app import ServeApp
     from foldline.serve.keys import KeyStore
+    from foldline.serve.settings import ProcessSettings, ServeSettings
 
-__all__ = ["add_key", "list_keys", "make_from_environment", "remove_key", "serve"]
+__all__ = ["add_key", "list_keys", "make_from_environment", "remove_key", "serve", "show_config"]
 
 PASSED_ON = "FOLDLINE_SERVE"
 """The environment variable that passes the arguments to worker processes."""
 
 
 def serve(
-    targets: Sequence[str],
-    *,
-    models: Sequence[str],
-    config: Path | None,
-    host: str | None,
-    port: int | None,
-    log: str | None,
-    workers: int | None,
-    no_auth: bool,
-    origins: Sequence[str],
-    trace: bool,
-    drain: float | None,
+    targets: Sequence[str], *, models: Sequence[str], config: Path | None, flags: Mapping[str, Any]
 ) -> int:
     """Serve until interrupted."""
     _need_extra()
 
-    def read_plan() -> dict[str, Any]:
-        """Read the file again, and return what the server is to be."""
-        return _make_plan(
-            targets,
-            models,
-            config,
-            log=log,
-            no_auth=no_auth,
-            origins=origins,
-            trace=trace,
-            drain=drain,
-        )
+    from foldline.serve.log_lines import line_of
+    from foldline.serve.tls import tls_options
 
-    plan = read_plan()
-    address = host or plan["host"]
-    number = port if port is not None else plan["port"]
-    count = workers if workers is not None else plan["workers"]
-    server_options = plan["settings"]
-    note = _check_address(address, server_options)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    plan = {
+        "targets": list(targets),
+        "models": list(models),
+        "config": str(config) if config is not None else None,
+        "flags": dict(flags),
+    }
+    values = _values(plan)
+    _make_folder(values["log"])
+    process, settings = settings_of(values)
+    note = _check_address(process, settings)
+    # The plan and not the values: a password of a file does not become a variable, which tools of apps could read.
     os.environ[PASSED_ON] = json.dumps(plan)
     app = make_from_environment()  # fails now where something cannot be served
-    _print(f"Serving {', '.join(app.server.apps)} on http://{_bracketed(address)}:{number}")
-    _print(f"Runs are kept in {_without_password(server_options['log'])}. {note}")
+    for sentence in (
+        *unknown_variables(os.environ),
+        f"Serving {', '.join(app.server.apps)} on {_address(process)}",
+        f"Runs are kept in {hide_password(settings.log)}. {note}",
+    ):
+        _print(sentence if process.log_format == "text" else line_of(sentence))
     options: dict[str, Any] = {
-        "host": address,
-        "port": number,
-        "log_level": "warning",
+        "host": process.host,
+        "port": process.port,
+        "uds": process.uds,
+        "log_level": process.log_level,
+        "log_config": None,
         "access_log": False,
         "timeout_keep_alive": 75,
         "server_header": False,
+        "proxy_headers": False,
+        **tls_options(process),
     }
-    if count > 1:
+    if process.workers > 1:
         app.server.host.log.close()
 
-        def read_again() -> None:
-            os.environ[PASSED_ON] = json.dumps(read_plan())
-
-        return _supervise(options, count, read_again)
+        with TemporaryDirectory(prefix="foldline-metrics-") as folder:
+            os.environ[PASSED_ON] = json.dumps({**plan, "metrics_folder": folder})
+            return _supervise(options, process.workers, lambda: settings_of(_values(plan)))
     from foldline.serve.draining import make_server
 
     make_server(app, options).run()
     return 0
 
 
-def _supervise(options: dict[str, Any], count: int, read_again: Callable[[], None]) -> int:
+def _supervise(options: dict[str, Any], count: int, read_again: Callable[[], object]) -> int:
     """Run several workers; return the status of the process."""
     import uvicorn
 
     from foldline.serve.supervisor import Supervisor
 
-    listener = uvicorn.Config("", host=options["host"], port=options["port"]).bind_socket()
+    address = {name: options[name] for name in ("host", "port", "uds")}
+    listener = uvicorn.Config("", **address).bind_socket()
     return Supervisor(
         make_from_environment, options, sockets=[listener], count=count, read_again=read_again
     ).run()
 
 
-def _make_plan(
-    targets: Sequence[str],
-    models: Sequence[str],
-    config: Path | None,
-    *,
-    log: str | None,
-    no_auth: bool,
-    origins: Sequence[str],
-    trace: bool,
-    drain: float | None,
-) -> dict[str, Any]:
-    """Return what is served and how, from the options and the file."""
-    from foldline.serve.gateway import read_config
-
-    settings = read_config(config) if config is not None else {}
-    server_options: dict[str, Any] = dict(settings.get("serve") or {})
-    plan = {
-        "host": server_options.pop("host", "127.0.0.1"),
-        "port": int(server_options.pop("port", 8000)),
-        "workers": int(server_options.pop("workers", 1)),
-    }
-    server_options["log"] = (
-        log or server_options.get("log") or str(make_folder_of(data_dir() / "serve.db"))
-    )
-    if trace and "traces" not in server_options:
-        server_options["traces"] = str(traces_place())
-    if no_auth:
-        server_options["no_auth"] = True
-    if origins:
-        server_options["cors_origins"] = list(origins)
-    if drain is not None:
-        server_options["drain_seconds"] = drain
-    return {
-        **plan,
-        "targets": list(targets),
-        "models": list(models),
-        "config": str(config) if config is not None else None,
-        "settings": server_options,
-    }
-
-
 def make_from_environment() -> ServeApp:
     """Make the app from the environment variable; called in each worker."""
-    from foldline.serve import ServeSettings, create_app
+    from foldline.serve import create_app
     from foldline.serve.gateway import make_apps, read_config
+    from foldline.serve.log_lines import set_up_logs
 
     plan = json.loads(os.environ[PASSED_ON])
     config = read_config(plan["config"]) if plan["config"] else {}
     apps = make_apps(plan["targets"], plan["models"], config)
-    return create_app(apps, settings=ServeSettings(**plan["settings"]))
+    process, settings = settings_of(_values(plan))
+    if settings.access_log is None:
+        settings.access_log = process.log_format == "json"
+    set_up_logs(process.log_format, process.log_level, access_log=settings.access_log)
+    return create_app(apps, settings=settings, metrics_folder=plan.get("metrics_folder"))
 
 
-def _check_address(address: str, options: dict[str, Any]) -> str:
+def _values(plan: Mapping[str, Any]) -> dict[str, SettingValue]:
+    """Return the settings of the command: the log and the traces are in the user's folder unless they are set."""
+    from foldline.serve.gateway import read_config
+
+    config = read_config(plan["config"]) if plan["config"] else {}
+    name = Path(plan["config"]).name if plan["config"] else ""
+    values = find_values(plan["flags"], os.environ, config.get("serve") or {}, name)
+    for name, place in (("log", data_dir() / "serve.db"), ("traces", traces_place())):
+        if values[name].source == DEFAULT:
+            values[name] = replace(values[name], value=str(place))
+    return values
+
+
+def _make_folder(log: SettingValue) -> str:
+    """Make the user's folder, where the log is in it; return the place of the log."""
+    if log.source == DEFAULT:
+        make_folder_of(Path(log.value))
+    return str(log.value)
+
+
+def show_config(*, config: Path | None, flags: Mapping[str, Any], as_json: bool) -> int:
+    """Print the value of every setting, and where it is from."""
+    _need_extra()
+    plan = {"config": str(config) if config is not None else None, "flags": dict(flags)}
+    values = _values(plan)
+    settings_of(values)  # refuses what is out of bounds
+    if as_json:
+        facts = {
+            name: {
+                "value": each.shown if each.setting.facts.is_secret else each.value,
+                "from": each.source,
+            }
+            for name, each in values.items()
+        }
+        print(json.dumps(facts, indent=2))  # noqa: T201  the answer of the command
+    else:
+        widths = max(map(len, values)), max(len(each.shown) for each in values.values())
+        for name, each in values.items():
+            print(f"{name:{widths[0]}}  {each.shown:{widths[1]}}  {each.source}")  # noqa: T201
+    for sentence in unknown_variables(os.environ):
+        _print(sentence)
+    return 0
+
+
+def _check_address(process: ProcessSettings, settings: ServeSettings) -> str:
     """Refuse a public address without keys; return a sentence about who may call."""
     from foldline._storage.open_database import open_database
+    from foldline.serve.forwarded import is_loopback
     from foldline.serve.keys import KeyStore
     from foldline.serve.log.schema import SCHEMA
-    from foldline.serve.server import is_loopback
 
-    database = open_database(options["log"], SCHEMA)
+    database = open_database(settings.log, SCHEMA)
     has_keys = KeyStore(database).has_keys()
     database.close()
     if has_keys:
         return "Callers need a key."
-    if is_loopback(address):
+    address = process.host
+    if process.uds is not None or is_loopback(address):
         return "There are no keys: only this machine may call (`foldline serve keys add NAME`)."
-    if options.get("no_auth"):
+    if settings.no_auth:
         return "THERE ARE NO KEYS, AND ANYBODY WHO REACHES THIS ADDRESS MAY CALL (--no-auth)."
     raise UsageError(
         f"there are no keys, so {address} is refused: `foldline serve keys add NAME` makes one; "
@@ -188,16 +197,20 @@ def _print(sentence: str) -> None:
     sys.stderr.flush()
 
 
-def _bracketed(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
-
-
-def _without_password(place: str) -> str:
-    head, at, tail = place.rpartition("@")
-    return f"{head.partition('://')[0]}://…@{tail}" if at and "://" in head else place
+def _address(process: ProcessSettings) -> str:
+    if process.uds is not None:
+        return f"the socket {process.uds}"
+    host = f"[{process.host}]" if ":" in process.host else process.host
+    return f"{'http' if process.tls_cert is None else 'https'}://{host}:{process.port}"
 
 
 # -- keys
+
+
+def log_place(log: str | None) -> str:
+    """Return where the log is, by the flag, the environment, or in the user's folder."""
+    flags = {"log": log} if log is not None else {}
+    return _make_folder(_values({"config": None, "flags": flags})["log"])
 
 
 def _keys(log: str | None) -> KeyStore:
@@ -206,8 +219,7 @@ def _keys(log: str | None) -> KeyStore:
     from foldline.serve.keys import KeyStore
     from foldline.serve.log.schema import SCHEMA
 
-    place = log or str(make_folder_of(data_dir() / "serve.db"))
-    return KeyStore(open_database(place, SCHEMA))
+    return KeyStore(open_database(log_place(log), SCHEMA))
 
 
 def add_key(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 from foldline.cli.calling import call_command
+from foldline.cli.serve_log_app import log as log_group
+from foldline.serve.setting_rows import SETTINGS, Setting
 
 __all__ = ["group"]
 
@@ -29,6 +33,7 @@ group = typer.Typer(
 )
 keys = typer.Typer(rich_markup_mode=None, help="Add, list and remove API keys.")
 group.add_typer(keys, name="keys")
+group.add_typer(log_group, name="log")
 
 Log = Annotated[
     str | None,
@@ -45,61 +50,98 @@ def _call(function: str, *args: Any, **kwargs: Any) -> int:
     return call_command(f"serve:{function}", *args, **kwargs)
 
 
+Targets = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME=]MODULE:OBJECT",
+        help="A runnable, agent or model of your code, or a dict of them; several with names.",
+    ),
+]
+Models = Annotated[
+    list[str] | None,
+    typer.Option("-m", "--model", metavar="PROVIDER:MODEL", help="A model; repeatable."),
+]
+Config = Annotated[Path | None, typer.Option("-c", "--config", metavar="FILE", help="A TOML file.")]
+NoTrace = Annotated[
+    bool, typer.Option("--trace/--no-trace", help="Short for --traces none.", show_default=False)
+]
+
+
+def _option(row: Setting) -> inspect.Parameter:
+    """Return the option of a setting: texts are read by the setting itself, as those of other sources are."""
+    kind: Any = bool if row.is_switch else list[str] if row.is_list else str
+    help = f"{row.facts.help[0].upper()}{row.facts.help[1:]}"
+    if row.is_list:
+        help += "; repeatable"
+    if not row.is_switch or row.default:
+        help += f" [{row.shown_default.replace('`', '')}]"
+    option = typer.Option(*row.flags, metavar=row.metavar, help=help, show_default=False)
+    return _parameter(row.name, Annotated[kind | None, option])
+
+
+def _file_option(row: Setting) -> inspect.Parameter:
+    option = typer.Option(
+        f"{row.flags[0]}-file",
+        metavar="FILE",
+        help=f"A file that holds the value of {row.flags[0]}.",
+    )
+    return _parameter(f"{row.name}_file", Annotated[str | None, option])
+
+
+def _parameter(name: str, annotation: object) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+    )
+
+
+def _with_settings(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command an option for every setting, in place of its `**flags`."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    options = [_option(row) for row in SETTINGS.values()]
+    options += [_file_option(row) for row in SETTINGS.values() if row.facts.is_secret]
+    parameters = [*own, *options]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": int}
+    return command
+
+
 @group.command("run")
+@_with_settings
 def run(
-    targets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME=]MODULE:OBJECT",
-            help="A runnable, agent or model of your code; several with names.",
-        ),
-    ] = None,
+    targets: Targets = None,
     *,
-    model: Annotated[
-        list[str] | None,
-        typer.Option("-m", "--model", metavar="PROVIDER:MODEL", help="A model; repeatable."),
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option("-c", "--config", metavar="FILE", help="A TOML file.")
-    ] = None,
-    host: Annotated[str | None, typer.Option(help="The address; 127.0.0.1 by default.")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="8000 by default.")] = None,
-    log: Log = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes.")] = None,
-    no_auth: Annotated[
-        bool, typer.Option("--no-auth", help="Serve other machines without any key.")
-    ] = False,
-    cors: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ORIGIN", help="A web page that may call; repeatable."),
-    ] = None,
-    trace: Annotated[
-        bool, typer.Option("--trace/--no-trace", help="Write runs where `foldline traces` reads.")
-    ] = True,
-    drain: Annotated[
-        float | None,
-        typer.Option(min=0, help="Seconds that runs may go on at the end; 30 by default."),
-    ] = None,
+    model: Models = None,
+    config: Config = None,
+    trace: NoTrace = True,
+    **flags: Any,
 ) -> int:
     """Serve models, chains and agents over HTTP, on the wires that clients speak.
 
     OpenAI Chat Completions and Responses, Anthropic Messages, Vercel AI SDK, AG-UI, LangGraph, LangServe, MCP, native.
-    `foldline serve keys add NAME` makes a key; without keys only this machine may call.
+    `foldline serve keys add NAME` makes a key; without keys only this machine may call. Every setting is also a
+    variable (--max-runs is FOLDLINE_SERVE_MAX_RUNS) and a name in [serve] of the file (max_runs).
     """
-    return _call(
-        "serve",
-        targets or [],
-        models=model or [],
-        config=config,
-        host=host,
-        port=port,
-        log=log,
-        workers=workers,
-        no_auth=no_auth,
-        origins=cors or [],
-        trace=trace,
-        drain=drain,
-    )
+    flags = _given(flags, trace=trace)
+    return _call("serve", targets or [], models=model or [], config=config, flags=flags)
+
+
+@group.command("config")
+@_with_settings
+def config_(
+    *,
+    config: Config = None,
+    trace: NoTrace = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    **flags: Any,
+) -> int:
+    """Print the value of every setting, and where it is from; passwords are left out."""
+    return _call("show_config", config=config, flags=_given(flags, trace=trace), as_json=as_json)
+
+
+def _given(flags: dict[str, Any], *, trace: bool) -> dict[str, Any]:
+    given = {name: value for name, value in flags.items() if value is not None}
+    return given if trace else {"traces": "none", **given}
 
 
 @keys.command("add")

@@ -28,6 +28,7 @@ from foldline.providers._keys import resolve_key
 from foldline.providers._limits import RequestPermit, observe_limits
 from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS, dump_body, is_error_body, request_id
 from foldline.rate_limiters import BaseRateLimiter
+from foldline.tracers._trace_out import current_trace_headers
 from foldline.transports import Request, Response
 from foldline.utils.progress import Progress, ProgressOption, show_progress
 
@@ -307,6 +308,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         return Request(
             url=self._url(path),
             headers={
+                **current_trace_headers(),
                 "content-type": "application/json",
                 "accept": "application/json",
                 **(self._auth_headers(key) if key else {}),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
@@ -54,8 +55,10 @@ from foldline.providers._wire import (
     merge_settings,
     request_id,
 )
+from foldline.tracers._trace_out import trace_headers
 from foldline.transports import Request, Response
 from foldline.utils.spelling import in_snake_case
+from foldline.utils.trace_context import TRACE
 
 __all__ = ["HttpChatModel"]
 
@@ -223,6 +226,10 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Batch, None]:
         http_request = await self._http_request(request, run.io)
+        if TRACE.get() is not None:
+            handlers = run.manager.handlers if run.manager is not None else ()
+            headers = {**trace_headers(handlers, run.id), **http_request.headers}
+            http_request = replace(http_request, headers=headers)
         if run.manager is not None:
             awaitable = run.dispatch_now("on_model_request", (http_request,), {})
             if awaitable is not None:

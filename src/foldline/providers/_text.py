@@ -30,6 +30,7 @@ from foldline.providers._limits import observe_limits
 from foldline.providers._names import read_names
 from foldline.providers._text_reading import TextDecoder, TextReading
 from foldline.providers._wire import digest, dump_body, guarded_value, request_id
+from foldline.tracers._trace_out import current_trace_headers
 from foldline.transports import Request, Response
 
 __all__ = ["HttpLLM", "WireLLM"]
@@ -340,6 +341,7 @@ class HttpLLM(Endpoint, WireLLM):
         path, body = self._encode(prompts, options, stream=stream)
         key = await resolve_key(self._key(), io)
         headers = {
+            **current_trace_headers(),
             **(self._auth_headers(key) if key else {}),
             "content-type": "application/json",
             "accept": "text/event-stream"

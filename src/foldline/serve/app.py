@@ -25,7 +25,11 @@ from foldline.serve.host import RunHost
 from foldline.serve.keys import KeyStore
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
+from foldline.serve.metrics_beat import MetricsBeat
+from foldline.serve.notify import notify_ready
 from foldline.serve.openapi import openapi_json
+from foldline.serve.request_facts import SERVER
+from foldline.serve.request_layer import RequestLayer, templates_of
 from foldline.serve.resuming import AutoResume
 from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.settings import ServeSettings
@@ -59,6 +63,13 @@ WIRES = (
 
 
 HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[^\s\[\]/?#@\\]*)(?::[0-9]*)?")
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class PlainWire(native.NativeErrors):
+    """The endpoints of the server itself."""
+
+    name = SERVER
 
 
 class ServeApp(Starlette):
@@ -93,37 +104,52 @@ def _read_settings(settings: ServeSettings | None, options: dict[str, Any]) -> S
     return settings or ServeSettings(**options)
 
 
+def _check_arguments(callbacks: Sequence[object], store: object, metrics_folder: object) -> None:
+    for handler in callbacks:
+        if not isinstance(handler, BaseCallbackHandler):
+            raise UsageError(f"callbacks is a list of callback handlers, not of {handler!r:.80}")
+    if not isinstance(metrics_folder, str | None):
+        raise UsageError(f"metrics_folder is a folder, not {metrics_folder!r:.80}")
+    if not isinstance(store, BaseStore | None):
+        raise UsageError(f"store is a store such as InMemoryStore(), not {store!r:.80}")
+
+
 def create_app(
     apps: Servable | Mapping[str, Servable],
     *,
     settings: ServeSettings | None = None,
     callbacks: Sequence[BaseCallbackHandler] = (),
     store: BaseStore | None = None,
+    metrics_folder: str | None = None,
     **options: Any,
 ) -> ServeApp:
     """Return an ASGI app that serves a runnable, an agent or a model, or several by name.
 
-    Options are those of `Settings`: `create_app({"weather": agent}, log="runs.db")`. Served alone or mounted into
+    Options are those of `ServeSettings`: `create_app({"weather": agent}, log="runs.db")`. Served alone or mounted into
     another app. Where that app does not run the lifespan of mounted apps, the first request opens the run log. Clients
-    of LangGraph read and write `store`, by default the one that the apps have.
+    of LangGraph read and write `store`, by default the one that the apps have. With `metrics_folder`, a folder that the
+    workers of one server share, `/metrics` is the sum over them.
     """
     settings = _read_settings(settings, options)
-    _check_parts(callbacks, store)
+    _check_arguments(callbacks, store, metrics_folder)
     served: dict[str, ServedApp] = as_apps(apps)
     log = RunLog(settings.log)
     handlers = list(callbacks)
     tracer = open_tracer(settings.traces) if settings.traces is not None else None
     if tracer is not None:
         handlers.append(tracer)
-    host = RunHost(log, settings, Metrics(), handlers)
+    metrics = Metrics(has_keys=settings.metrics_keys)
+    host = RunHost(log, settings, metrics, handlers)
     server = Server(served, settings, host, KeyStore(log.database), store or _shared_store(served))
     routes: list[BaseRoute] = [
         Route("/healthz", _healthz),
         Route("/readyz", _Ready(server).answer),
         Route("/startupz", _startupz),
         Route("/openapi.json", server.endpoint(native.WIRE, openapi_json)),
-        Route("/metrics", server.endpoint(chat_completions.WIRE, _metrics)),
     ]
+    beat = MetricsBeat(server, metrics_folder)
+    if settings.metrics:
+        routes.append(Route("/metrics", _MetricsPage(server, beat).answer))
     for wire in WIRES:
         routes += wire.routes(server)
 
@@ -139,9 +165,31 @@ def create_app(
                 stack.callback(tracer.close)
             if settings.auto_resume:
                 stack.push_async_callback(AutoResume(server).start().stop)
+            if settings.metrics:
+                beat.start()
+                stack.push_async_callback(beat.close)
+            notify_ready()
             yield
 
-    middleware = []
+    middleware = _middleware(settings, metrics, routes)
+    app = ServeApp(routes=routes, lifespan=lifespan, middleware=middleware)
+    app.server = server
+    return app
+
+
+def _middleware(
+    settings: ServeSettings, metrics: Metrics, routes: Sequence[BaseRoute]
+) -> list[Middleware]:
+    middleware = [
+        Middleware(
+            RequestLayer,
+            metrics=metrics,
+            templates=templates_of(routes),
+            has_access_log=bool(settings.access_log),
+            sends_traces=settings.trace_out,
+            trusted_proxies=settings.trusted_proxies,
+        )
+    ]
     if settings.cors_origins:
         middleware.append(
             Middleware(
@@ -149,20 +197,10 @@ def create_app(
                 allow_origins=list(settings.cors_origins),
                 allow_methods=["*"],
                 allow_headers=["*"],
-                expose_headers=["x-vercel-ai-ui-message-stream", "retry-after"],
+                expose_headers=["x-vercel-ai-ui-message-stream", "retry-after", "x-request-id"],
             )
         )
-    app = ServeApp(routes=routes, lifespan=lifespan, middleware=middleware)
-    app.server = server
-    return app
-
-
-def _check_parts(callbacks: Sequence[object], store: object) -> None:
-    for handler in callbacks:
-        if not isinstance(handler, BaseCallbackHandler):
-            raise UsageError(f"callbacks is a list of callback handlers, not of {handler!r:.80}")
-    if not isinstance(store, BaseStore | None):
-        raise UsageError(f"store is a store such as InMemoryStore(), not {store!r:.80}")
+    return middleware
 
 
 def _shared_store(apps: Mapping[str, ServedApp]) -> BaseStore | None:
@@ -194,6 +232,23 @@ class _Ready:
         return JsonResponse({"status": "ready"})
 
 
-async def _metrics(call: WireCall) -> Response:
-    host = call.server.host
-    return PlainTextResponse(host.metrics.text(len(host.live), host.commits))
+class _MetricsPage:
+    """The page for Prometheus; it needs a key where there are keys, unless the settings let this machine in."""
+
+    def __init__(self, server: Server, beat: MetricsBeat) -> None:
+        self._server = server
+        self._beat = beat
+        self._with_key = server.endpoint(PlainWire(), self._page)
+
+    async def answer(self, request: Request) -> Response:
+        if self._server.settings.metrics_key == "none":
+            try:
+                self._server.check_local(request)
+            except ServeError:
+                pass  # of another machine: it needs a key
+            else:
+                return PlainTextResponse(await self._beat.page(), media_type=METRICS_TYPE)
+        return await self._with_key(request)
+
+    async def _page(self, _: WireCall) -> Response:
+        return PlainTextResponse(await self._beat.page(), media_type=METRICS_TYPE)

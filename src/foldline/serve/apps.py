@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
@@ -232,20 +232,37 @@ def model_of(target: object) -> BaseChatModel | None:
     return None
 
 
-def as_apps(apps: Servable | Mapping[str, Servable]) -> dict[str, ServedApp]:
-    """Return the served apps by name, from one object or a mapping of names."""
+def _check_names(names: Iterable[object]) -> None:
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"the name of an app is a text, not {name!r:.80}")
+
+
+def as_apps(
+    apps: Servable | Mapping[str, Servable], name: str | None = None
+) -> dict[str, ServedApp]:
+    """Return the served apps by name, from one object or a mapping of names.
+
+    `name` is that of one object; without it, the object's own.
+    """
+    if isinstance(apps, list | tuple | set | frozenset):
+        raise UsageError(
+            f"a {type(apps).__name__} has no names, and an app needs one: write a dict, {{'name': app, …}}"
+        )
     if isinstance(apps, ServedApp):
-        return {apps.name: apps}
+        return {name or apps.name: apps}
     if not isinstance(apps, Mapping):
-        name = getattr(apps, "name", None) or "app"
-        apps = {str(name): apps}
+        apps = {name or str(getattr(apps, "name", None) or "app"): apps}
+    elif name is not None:
+        raise UsageError(f"{name}: a dict of apps has their names: leave out {name}=")
     served: dict[str, ServedApp] = {}
-    for name, target in apps.items():
+    _check_names(apps)
+    for key, target in apps.items():
         if not isinstance(target, ServedApp):
             if callable(target) and not isinstance(target, Runnable | Embeddings):
                 target = RunnableLambda(target)
-            target = ServedApp(name, target)
-        served[name] = target
+            target = ServedApp(key, target)
+        served[key] = target
     if not served:
         raise UsageError("nothing to serve: name an app or a model")
     return served

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -32,6 +33,7 @@ from foldline.messages._view import ChunkView
 from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS
 from foldline.runnables.base import Runnable
 from foldline.serve.json_object import JsonObject
+from foldline.tracers._trace_out import trace_headers
 from foldline.transports import Limits, Request, Response, Timeouts, Transport
 from foldline.transports._default import default_transport
 from foldline.utils.json import JsonError, parse_wire
@@ -172,6 +174,9 @@ class RemoteRunnable(Runnable[Any, Any]):
 
     def _open(self, request: Request, run: Run) -> AbstractAsyncContextManager[Response]:
         transport = self._transport or default_transport()
+        handlers = run.manager.handlers if run.manager is not None else ()
+        if headers := trace_headers(handlers, run.id):
+            request = replace(request, headers={**headers, **request.headers})
         return transport.open(request, blocking=run.io.blocking)
 
     async def _json(self, run: Run, method: str, path: str, body: object) -> JsonObject:

@@ -44,6 +44,7 @@ from foldline.exceptions import (
     UsageError,
     is_invalid_resume,
 )
+from foldline.serve.request_facts import REQUEST
 
 __all__ = [
     "REFUSALS",
@@ -114,6 +115,8 @@ class ServeError(Exception):
     message: str
     retry_after: float | None = None
     code: str | None = None
+    run_id: str | None = None
+    """The run that failed; by default that of the current request."""
 
     def __post_init__(self) -> None:
         super().__init__(self.message)
@@ -129,6 +132,14 @@ class ServeError(Exception):
         if self.retry_after is None:
             return {}
         return {"retry-after": str(max(1, int(self.retry_after + 0.999)))}
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """The ids of the current request and of the run, for the error's body on every wire."""
+        facts = REQUEST.get()
+        run_id = self.run_id or (facts.run_id if facts is not None else None)
+        ids = {"request_id": facts.id} if facts is not None else {}
+        return {**ids, "run_id": run_id} if run_id is not None else ids
 
     def as_json(self) -> dict[str, object]:
         """Return the error as JSON for the run log."""

@@ -16,6 +16,7 @@ slow = { use = "reports:agent", max_runs = 4, run_timeout = 600 }
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tomllib
@@ -28,8 +29,8 @@ from foldline.caches import InMemoryCache, SQLiteCache
 from foldline.chat_models import init_chat_model
 from foldline.exceptions import UsageError
 from foldline.runnables.base import Runnable
-from foldline.serve.apps import ServedApp
-from foldline.serve.settings import ServeSettings
+from foldline.serve.apps import ServedApp, as_apps
+from foldline.serve.setting_rows import FILE_NAMES, expand_variables
 from foldline.utils.strings import suggestion
 
 __all__ = ["load_object", "make_alias", "make_apps", "read_config"]
@@ -38,7 +39,6 @@ THEN: Final = re.compile(r"\s*,\s*(?:then\s+)?|\s+then\s+")
 MODEL_KEYS: Final = frozenset({"use", "retries", "cache", "timeout", "options", "on_disconnect"})
 APP_KEYS: Final = frozenset({"use", "max_runs", "run_timeout"})
 SECTIONS: Final = frozenset({"serve", "models", "apps", "on_disconnect"})
-SERVE_KEYS: Final = frozenset(ServeSettings.__dataclass_fields__) | {"host", "port", "workers"}
 
 
 def load_object(place: str) -> object:
@@ -71,8 +71,9 @@ def read_config(path: str | Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
     _check_names(config, SECTIONS, str(path))
-    _check_names(config.get("serve", {}), SERVE_KEYS, f"{path} [serve]")
-    return config
+    _check_names(config.get("serve", {}), FILE_NAMES, f"{path} [serve]")
+    expanded: dict[str, Any] = expand_variables(config, os.environ, str(path))
+    return expanded
 
 
 def _check_names(section: object, allowed: frozenset[str], place: str) -> Mapping[str, Any]:
@@ -125,30 +126,37 @@ def make_apps(
     targets: Sequence[str], models: Sequence[str], config: Mapping[str, Any]
 ) -> dict[str, ServedApp]:
     """Return the apps to serve, by name."""
-    rules = config.get("on_disconnect") or {}
-    targets_by_name: dict[str, Any] = {}
+    served: dict[str, ServedApp] = {}
     for name, rule in (config.get("models") or {}).items():
-        targets_by_name[name] = make_alias(name, rule)
+        served |= as_apps({name: make_alias(name, rule)})
     limits_by_name: dict[str, dict[str, Any]] = {}
     for name, rule in (config.get("apps") or {}).items():
         place, limits_by_name[name] = _app_rule(name, rule)
-        targets_by_name[name] = load_object(place)
+        served |= _load_apps(place, name)
     for target in targets:
         name, equals, place = target.partition("=")
-        place = place if equals else target
-        target_object = load_object(place)
-        own_name = getattr(target_object, "name", None)
-        default_name = (
-            own_name if isinstance(own_name, str) and own_name else place.rpartition(":")[2]
-        )
-        targets_by_name[name if equals else default_name] = target_object
+        served |= _load_apps(place, name) if equals else _load_apps(target, None)
     for model in models:
-        targets_by_name[model] = init_chat_model(model)
-    if not targets_by_name:
+        served |= as_apps({model: init_chat_model(model)})
+    if not served:
         raise UsageError(
             "nothing to serve: `foldline serve module:agent`, `foldline serve -m openai:gpt-5`, or --config FILE"
         )
-    return {
-        name: ServedApp(name, target, on_disconnect=rules.get(name), **limits_by_name.get(name, {}))
-        for name, target in targets_by_name.items()
-    }
+    rules = config.get("on_disconnect") or {}
+    for name in served.keys() & (rules.keys() | limits_by_name.keys()):
+        served[name] = ServedApp(
+            name, served[name].target, on_disconnect=rules.get(name), **limits_by_name.get(name, {})
+        )
+    return served
+
+
+def _load_apps(place: str, name: str | None) -> dict[str, ServedApp]:
+    """Return the app of `module:object` under a name, or its own; every app of `module:dict` under its key."""
+    target: Any = load_object(place)
+    own_name = getattr(target, "name", None)
+    if name is None and not isinstance(target, Mapping):
+        name = own_name if isinstance(own_name, str) and own_name else place.rpartition(":")[2]
+    try:
+        return as_apps(target, name)
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}") from error

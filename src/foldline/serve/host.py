@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from foldline._config import RunnableConfig
@@ -20,6 +20,7 @@ from foldline.serve.admission import Admission, Ticket
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.errors import (
     PROVIDER_FAULTS,
+    KeyLimitError,
     ServeError,
     failure_of_run,
     mask_secrets,
@@ -34,8 +35,10 @@ from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord, RunStatus
 from foldline.serve.log.run_log import NEVER, RunLog
 from foldline.serve.metrics import Metrics
+from foldline.serve.metrics_watch import RunWatch
 from foldline.serve.outcome import note_refusal, questions_of, usage_and_cost
 from foldline.serve.quotas import Quotas
+from foldline.serve.request_facts import REQUEST
 from foldline.serve.running import run_app, run_within
 from foldline.serve.settings import ServeSettings
 from foldline.utils.uuid import uuid7
@@ -68,6 +71,7 @@ class _Work:
     key: ApiKey | None
     claims: list[Claim]
     ticket: Ticket
+    watch: RunWatch
 
 
 class RunHost:
@@ -97,6 +101,7 @@ class RunHost:
         self.is_open = False
         self._callbacks = callbacks
         self._committer = Committer(log, self._drop, self._read_events)
+        self._committer.on_commit = lambda seconds: metrics.observe("log_commit_seconds", seconds)
         self._readers = Workers(4, "foldline-serve-read")
         self._chores: list[BackgroundTask] = []
         self._stopped: set[str] = set()
@@ -234,6 +239,9 @@ class RunHost:
         check_input(app, request)
         ticket = await self._admit(caller, app)
         status: RunStatus = "running" if ticket.is_admitted else "queued"
+        facts = REQUEST.get()
+        if facts is not None:
+            logged_request = {**(logged_request or {}), "http": facts.record()}
         info = RunRecord(
             run_id or str(uuid7()), caller.owner, app.name, wire, thread, status, time.time(),
             self.log.worker, logged_request,
@@ -243,7 +251,10 @@ class RunHost:
         info.request_key = request_key
         run = LiveRun(info, self._committer, self.settings.max_events, self.settings.stream_buffer)
         self.live[info.id] = run
-        work = _Work(run, app, request, caller.key, list(claims), ticket)
+        watch = RunWatch(self.metrics, app, wire, caller.key)
+        work = _Work(run, app, request, caller.key, list(claims), ticket, watch)
+        if facts is not None:
+            facts.run = run
         run.task = BackgroundTask(self._run_admitted(work))
         await run.wait_for_begin()
         if run.refusal is None and not run.is_logged:
@@ -275,7 +286,12 @@ class RunHost:
         try:
             if info.id in self._stopped or self._is_drained:
                 raise Cancelled
-            await self.admission.wait(work.ticket)
+            start = time.monotonic()
+            try:
+                await self.admission.wait(work.ticket)
+            finally:
+                waited = time.monotonic() - start
+                self.metrics.observe("queue_seconds", waited, work.app.name)
         except (ServeError, Cancelled):
             work.run.is_refused = (
                 not self._is_drained
@@ -311,10 +327,23 @@ class RunHost:
 
     async def _count_request(self, caller: Caller) -> None:
         if caller.key is not None and caller.key.rpm is not None:
-            await self.call(self.quotas.count_request, caller.key)
+            try:
+                await self.call(self.quotas.count_request, caller.key)
+            except ServeError:
+                self.metrics.add("budget_refused_total", "requests")
+                raise
+
+    def _fail(self, error: Exception, run: str = "") -> ServeError:
+        """Return what a client gets for an error of a run, and count what the limits of a key refused."""
+        failure = failure_of_run(error, run)
+        if isinstance(error, KeyLimitError):
+            kind = "tokens" if failure.kind == "rate_limit" else "money"
+            self.metrics.add("budget_refused_total", kind)
+        return failure
 
     async def _run(self, work: _Work) -> None:
         run, app, request = work.run, work.app, work.request
+        _name_run(run)
         status: RunStatus = "success"
         result: JsonObject = {}
         timeout = app.run_timeout if app.run_timeout is not None else self.settings.run_timeout
@@ -322,11 +351,12 @@ class RunHost:
         needs_scope = is_limited or app.kind != "model" or request.inner_view is not None
         scope: UsageScope | None = None
         request.config = self._config(run, app, request)
+        request.config["callbacks"] = [*self._callbacks, work.watch]
         is_queued = run.info.status == "queued"
         is_claimed = run.info.resumes is not None or run.info.request_key is not None
         if (is_claimed or is_queued) and not await self._begin(work):
             return
-        self.metrics.count_start(run.info.wire)
+        work.watch.begin()
         try:
             if is_queued:
                 await self._wait_for_turn(work)
@@ -348,7 +378,7 @@ class RunHost:
             if self.is_closing and run.info.id not in self._stopped:
                 status = "interrupted"
         except Exception as error:  # noqa: BLE001  any error of the app ends the run, not the server
-            failure = failure_of_run(error, run.info.id)
+            failure = self._fail(error, run.info.id)
             status, result["error"] = "error", failure.as_json()
             if not run.is_refused:  # its turn has not come
                 note_refusal(run, request, error, result)
@@ -369,7 +399,7 @@ class RunHost:
             result["output"] = run.output  # who repeats an answer gets it too
         self.admission.leave(work.ticket)  # first: who sees the end may start the next one
         run.end(status, result)
-        self.metrics.count_end(run.info.wire, status, usage, cost)
+        work.watch.finish(status, usage, cost, run.first_event)
         try:
             await shield(run.wait_for_end())
             if run.forgets:
@@ -392,8 +422,6 @@ class RunHost:
         if run.info.thread is not None:
             metadata["thread_id"] = run.info.thread
         config["metadata"] = metadata
-        if self._callbacks:
-            config["callbacks"] = list(self._callbacks)
         return config
 
     def _log_failure(self, run: LiveRun, error: Exception, failure: ServeError) -> None:
@@ -425,7 +453,6 @@ class RunHost:
             raise ServeError("permission", f"this key may not use {app.name!r}")
         await self._count_request(caller)
         tokens, cost = estimate_embeddings(app, texts)
-        self.metrics.count_start("embeddings")
         status = "error"
         try:
             async with self.ledgers.request(caller.key, app.name, tokens, cost):
@@ -435,7 +462,7 @@ class RunHost:
             status = "stopped"
             raise
         except Exception as error:
-            failure = failure_of_run(error)
+            failure = self._fail(error)
             if failure.kind == "internal":
                 logger.error("embeddings of %s failed", app.name, exc_info=error)
             elif failure.kind in PROVIDER_FAULTS:
@@ -443,7 +470,7 @@ class RunHost:
                 logger.warning("embeddings of %s failed: %s", app.name, text)
             raise failure from error
         finally:
-            self.metrics.count_end("embeddings", status, None, None)
+            self.metrics.add("embeddings_total", app.name, status)
         return vectors
 
     # -- stopping
@@ -526,6 +553,13 @@ class RunHost:
                 last_yield = time.monotonic()
                 yield []
             await ASYNC.sleep(POLL)
+
+
+def _name_run(run: LiveRun) -> None:
+    """Let lines of the log name the run; of this task alone: a request may start several runs."""
+    facts = REQUEST.get()
+    if facts is not None:
+        REQUEST.set(replace(facts, run=run))
 
 
 async def _run_app(app: ServedApp, request: RunRequest, run: LiveRun) -> object:

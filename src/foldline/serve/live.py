@@ -89,6 +89,8 @@ class LiveRun:
         """Why it was not started: others were first to continue a run, or the request is a repeat."""
         self.is_refused = False
         """Whether the app refused to start: what the run has claimed is free again."""
+        self.first_event: float | None = None
+        """When the first event after its start came, on the monotonic clock."""
         self._committer = committer
         self._remaining_events = largest
         self._change = Notice()
@@ -109,6 +111,8 @@ class LiveRun:
         """Add an event."""
         event = make_event(method, data, int(time.time() * 1000), namespace, node)
         self.events.append(event)
+        if self.first_event is None and method != "run":
+            self.first_event = time.monotonic()
         if method == "messages":
             self.has_begun = True
             if event["params"]["data"]["event"] in MESSAGE_EDGES:
@@ -265,6 +269,8 @@ class Committer:
         self._thread = Workers(1, "foldline-serve-log")
         self.is_failing = False
         self.commits = 0
+        self.on_commit: Callable[[float], None] | None = None
+        """Called with the seconds that a transaction took."""
 
     def note(self, run: LiveRun) -> None:
         """Record that a run has new events."""
@@ -295,6 +301,7 @@ class Committer:
             count = len(runs)
             limit = max(EVENTS_AT_ONCE, EVENTS_OF_COMMIT // count)
             batches = [run.take(limit) for run in runs]
+            start = time.monotonic()
             try:
                 gone = await self._thread.call(self._log.keep, batches)
             except (FoldlineError, OSError) as error:
@@ -302,6 +309,8 @@ class Committer:
                 continue
             self.is_failing = False
             self.commits += 1
+            if self.on_commit is not None:
+                self.on_commit(time.monotonic() - start)
             for run, batch in zip(runs, batches, strict=True):
                 if run.info.id in gone:
                     logger.warning("run %s ends: %s", run.info.id, GONE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from foldline.serve.answering import AnyRun, claims_of, earlier_run, repeated_ru
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, body_of, read_bytes
 from foldline.serve.errors import ServeError
+from foldline.serve.forwarded import FORWARDED, is_loopback, is_unix_socket
 from foldline.serve.host import RunHost
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller, KeyStore
@@ -26,6 +26,7 @@ from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord
 from foldline.serve.log.requests import Repeat
 from foldline.serve.repeats import HEADER, RequestKeys
+from foldline.serve.request_facts import REQUEST
 from foldline.serve.settings import ServeSettings
 from foldline.serve.sse import SendLimit, SseResponse, cancel_on_disconnect, dump
 from foldline.utils.strings import suggestion
@@ -261,6 +262,12 @@ async def _rejoin(
 
 def error_of(info: RunRecord) -> ServeError:
     """Return the error for a run that did not succeed."""
+    error = _error_of(info)
+    error.run_id = info.id
+    return error
+
+
+def _error_of(info: RunRecord) -> ServeError:
     if info.status == "error":
         return ServeError.from_json((info.result or {}).get("error") or {})
     if info.status == "interrupted":
@@ -327,10 +334,15 @@ class Server:
         """Return a Starlette endpoint that authenticates the caller and encodes errors as the wire does."""
 
         async def call(request: Request) -> Response:
+            facts = REQUEST.get()
+            if facts is not None:
+                facts.wire = wire.name
             try:
                 if not self.host.is_open:  # mounted into an app that does not run our lifespan
                     await self.host.open()
                 caller = await self.caller(request)
+                if facts is not None and caller.key is not None:
+                    facts.key = caller.key.name
                 response = await handler(WireCall(self, wire, request, caller))
                 if isinstance(response, SseResponse):
                     await self._admit(response)
@@ -358,12 +370,16 @@ class Server:
         stream.on_close = self._note_closed
         stream.send_limit = SendLimit(self.host.timers, self.settings.send_timeout)
 
+    @property
+    def open_streams(self) -> int:
+        """The number of open streams."""
+        return self._streams
+
     def _note_closed(self) -> None:
         self._streams -= 1
 
     def error_response(self, wire: Wire, error: ServeError) -> Response:
         """Return an error as the wire encodes it."""
-        self.host.metrics.count_error(wire.name, error.status)
         headers = dict(error.headers)
         if error.kind == "authentication":
             headers["www-authenticate"] = "Bearer"
@@ -394,8 +410,7 @@ class Server:
 
     def check_local(self, request: Request) -> None:
         """Refuse requests from other machines, for other host names, and from pages of other origins."""
-        client = request.client.host if request.client is not None else ""
-        if not is_loopback(client):
+        if not self._is_of_this_machine(request):
             raise ServeError(
                 "authentication",
                 "this server has no keys and serves its own machine only: `foldline serve keys add NAME`",
@@ -415,6 +430,14 @@ class Server:
             raise ServeError(
                 "permission", "pages of other sites may not call a server without keys"
             )
+
+    def _is_of_this_machine(self, request: Request) -> bool:
+        is_forwarded = any(name in request.headers for name in FORWARDED)
+        if is_forwarded and not self.settings.trusted_proxies:
+            return False  # it came through a proxy on this machine, from wherever
+        if request.client is None:
+            return is_unix_socket(request.scope)
+        return is_loopback(request.client.host)
 
     def _is_allowed(self, origin: str, host: str) -> bool:
         origins = self.settings.cors_origins
@@ -439,13 +462,3 @@ def _password(text: str) -> str:
         return b64decode(text.strip(), validate=True).decode().partition(":")[2].strip()
     except ValueError:
         return ""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is a loopback address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

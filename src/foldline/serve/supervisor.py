@@ -70,7 +70,7 @@ class Supervisor:
         *,
         sockets: list[socket],
         count: int,
-        read_again: Callable[[], None],
+        read_again: Callable[[], object],
     ) -> None:
         """`make_app` is called in each worker; `read_again` is called in the parent before workers are replaced."""
         self._make_app = make_app

@@ -29,17 +29,27 @@ from foldline.tracers._redact import Redactor
 from foldline.tracers.core import llm_outputs
 from foldline.tracers.schemas import run_key, usage_of
 from foldline.utils.options import check_options
+from foldline.utils.trace_context import TRACE, TraceContext
 
 try:
     from opentelemetry import trace
-    from opentelemetry.trace import SpanKind, Status, StatusCode
+    from opentelemetry.trace import (
+        NonRecordingSpan,
+        SpanContext,
+        SpanKind,
+        Status,
+        StatusCode,
+        TraceFlags,
+        TraceState,
+    )
 except ImportError as error:
     raise MissingExtraError(
         'OpenTelemetry is not installed: pip install "foldline[otel]"'
     ) from error
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Span, SpanContext, TracerProvider
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span, TracerProvider
 
     from foldline.outputs import LLMResult
     from foldline.protocol.events import Event
@@ -85,6 +95,22 @@ class _SpanRun:
     def usage(self) -> dict[str, Any] | None:
         """Tokens of a model run; None if its answers have none."""
         return usage_of(self.outputs)
+
+
+def _remote_parent() -> Context | None:
+    """Return the span of the client of a served run; None if a span is current here, or there is no client's."""
+    served = TRACE.get()
+    parent = served.parent if served is not None else None
+    if parent is None or trace.get_current_span().get_span_context().is_valid:
+        return None
+    context = SpanContext(
+        int(parent.trace_id, 16),
+        int(parent.span_id, 16),
+        is_remote=True,
+        trace_flags=TraceFlags(int(parent.flags, 16)),
+        trace_state=TraceState.from_header([parent.state] if parent.state else []),
+    )
+    return trace.set_span_in_context(NonRecordingSpan(context))
 
 
 class OpenTelemetryTracer(RunObserver, BaseCallbackHandler):
@@ -189,12 +215,25 @@ class OpenTelemetryTracer(RunObserver, BaseCallbackHandler):
         name, kind, attributes = open_span(run)
         run.span = self._tracer.start_span(
             name,
-            context=None if parent is None else trace.set_span_in_context(parent.span),
+            context=_remote_parent() if parent is None else trace.set_span_in_context(parent.span),
             kind=SpanKind.CLIENT if kind == "client" else SpanKind.INTERNAL,
             attributes=attributes,
             start_time=run.start,
         )
         self._runs[run.id] = run
+
+    def trace_context(self, run_id: UUID) -> TraceContext | None:
+        """Return the span of a run that lasts."""
+        run = self._runs.get(run_id)
+        context = run.span.get_span_context() if run is not None else None
+        if context is None or not context.is_valid:
+            return None
+        return TraceContext(
+            f"{context.trace_id:032x}",
+            f"{context.span_id:016x}",
+            f"{context.trace_flags:02x}",
+            context.trace_state.to_header(),
+        )
 
     # -- a run ends
 

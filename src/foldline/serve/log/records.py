@@ -84,6 +84,8 @@ class RunRecord:
             "resumes": self.resumes,
             "root": self.root,
             "status": self.status,
+            "request_id": ((self.request or {}).get("http") or {}).get("request_id"),
+            "traceparent": ((self.request or {}).get("http") or {}).get("traceparent"),
             "created_at": self.created,
             "finished_at": self.finished,
             "last_event_id": self.last_seq,

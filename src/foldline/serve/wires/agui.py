@@ -52,7 +52,8 @@ class AguiErrors:
 
     def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
-        return {"type": "RUN_ERROR", "message": error.message, "code": error.code or error.kind}
+        code = error.code or error.kind
+        return {"type": "RUN_ERROR", "message": error.message, "code": code, "rawEvent": error.ids}
 
 
 WIRE: Final = AguiErrors()
@@ -288,7 +289,8 @@ class AguiView:
             problem = error_of(info) if info.status != "success" else None
             message = problem.message if problem is not None else str(self._error)
             code = problem.code or problem.kind if problem is not None else "upstream"
-            yield {"type": "RUN_ERROR", "message": message, "code": code}
+            ids = {"rawEvent": problem.ids} if problem is not None else {}
+            yield {"type": "RUN_ERROR", "message": message, "code": code, **ids}
 
 
 # -- requests

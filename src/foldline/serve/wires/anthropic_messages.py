@@ -55,7 +55,7 @@ class AnthropicErrors:
     def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         kind = ERROR_TYPES.get(error.kind, "api_error")
-        return {"type": "error", "error": {"type": kind, "message": error.message}}
+        return {"type": "error", "error": {"type": kind, "message": error.message}, **error.ids}
 
 
 WIRE: Final = AnthropicErrors()

@@ -31,6 +31,7 @@ class LangGraphErrors:
             "detail": error.message,
             "error": error.code or error.kind,
             "message": error.message,
+            **error.ids,
         }
 
 

@@ -162,7 +162,7 @@ async def _stream(
     if info.status not in ("success", "waiting"):
         problem = error_of(info)
         name = problem.code or ERROR_NAMES.get(problem.kind, "RunError")
-        yield event({"error": name, "message": problem.message}, "error")
+        yield event({"error": name, "message": problem.message, **problem.ids}, "error")
 
 
 async def wait_run(call: WireCall) -> Response:
@@ -175,7 +175,8 @@ async def wait_run(call: WireCall) -> Response:
 def _output(info: RunRecord, output: object) -> object:
     if info.status not in ("success", "waiting"):
         problem = error_of(info)
-        return {"__error__": {"error": problem.code or problem.kind, "message": problem.message}}
+        name = problem.code or problem.kind
+        return {"__error__": {"error": name, "message": problem.message, **problem.ids}}
     return output if output is not None else (info.result or {}).get("output")
 
 

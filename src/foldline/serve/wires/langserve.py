@@ -53,7 +53,8 @@ class LangServeErrors:
 
     def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
-        return {"detail": error.message, "message": error.message, "kind": error.kind}
+        text = error.message
+        return {"detail": text, "message": text, "kind": error.kind, **error.ids}
 
 
 WIRE: Final = LangServeErrors()
@@ -235,7 +236,8 @@ async def _pieces(
                 yield event(as_langserve(data), "data")
     if run.info.status not in ("success", "waiting"):
         problem = error_of(run.info)
-        yield event({"status_code": problem.status, "message": problem.message}, "error")
+        data = {"status_code": problem.status, "message": problem.message, **problem.ids}
+        yield event(data, "error")
         return
     yield b"event: end\n\n"
 

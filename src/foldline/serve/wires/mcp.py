@@ -41,7 +41,7 @@ class McpErrors:
     def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         code = {"not_json": PARSE_ERROR}.get(error.code or "", CODES.get(error.kind, INTERNAL))
-        return _problem(None, code, error.message)
+        return _problem(None, code, error.message, error.ids)
 
 
 WIRE: Final = McpErrors()
@@ -100,11 +100,13 @@ async def _answer_one(call: WireCall, message: object) -> JsonObject | None:
         params = Body(message.get("params") or {}, "params")
         return {"jsonrpc": "2.0", "id": id, "result": await handler(call, params)}
     except ServeError as error:
-        return _problem(id, INVALID_PARAMS if error.status < 500 else INTERNAL, error.message)
+        code = INVALID_PARAMS if error.status < 500 else INTERNAL
+        return _problem(id, code, error.message, error.ids)
 
 
-def _problem(id: object, code: int, message: str) -> JsonObject:
-    return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
+def _problem(id: object, code: int, message: str, data: JsonObject | None = None) -> JsonObject:
+    error: JsonObject = {"code": code, "message": message}
+    return {"jsonrpc": "2.0", "id": id, "error": {**error, "data": data} if data else error}
 
 
 async def _initialize(call: WireCall, params: Body) -> JsonObject:
@@ -174,10 +176,11 @@ async def _call_tool(call: WireCall, params: Body) -> JsonObject:
     run = await call.start(app, RunRequest(value, streams=False))
     await call.wait(app, run)
     if run.info.status != "success":
-        text, is_error = error_of(run.info).message, True
-    else:
-        text, is_error = _last_text(await run.all_events(), run.output, app), False
-    return {"content": [{"type": "text", "text": text}], "isError": is_error}
+        error = error_of(run.info)
+        content = [{"type": "text", "text": error.message}]
+        return {"content": content, "isError": True, "_meta": error.ids}
+    text = _last_text(await run.all_events(), run.output, app)
+    return {"content": [{"type": "text", "text": text}], "isError": False}
 
 
 def _last_text(events: list[JsonObject], output: object, app: ServedApp) -> str:

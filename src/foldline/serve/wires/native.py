@@ -37,7 +37,7 @@ class NativeErrors:
 
     def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
-        return {"error": {**error.as_json(), "status": error.status}}
+        return {"error": {**error.as_json(), "status": error.status, **error.ids}}
 
 
 WIRE: Final = NativeErrors()

@@ -42,5 +42,6 @@ class OpenAIErrors:
                 "type": ERROR_TYPES.get(error.kind, "server_error"),
                 "param": None,
                 "code": error.code or ERROR_CODES.get(error.kind),
+                **error.ids,
             }
         }

@@ -50,7 +50,7 @@ class VercelErrors:
     def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         code = {"code": error.code} if error.code is not None else {}
-        return {"error": error.message, "kind": error.kind, **code}
+        return {"error": error.message, "kind": error.kind, **code, **error.ids}
 
 
 WIRE: Final = VercelErrors()

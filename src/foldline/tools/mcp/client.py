@@ -22,6 +22,7 @@ from foldline.tools.errors import ToolTimeoutError
 from foldline.tools.mcp._connect import connect, read_address
 from foldline.tools.mcp._content import from_mcp
 from foldline.tools.mcp._package import import_extra
+from foldline.tracers._trace_out import current_trace_headers
 from foldline.utils.short_repr import short_repr
 from foldline.utils.strings import suggestion
 
@@ -147,7 +148,11 @@ class MCPClient:
         return tool
 
     async def _call(self, io: IO, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
-        return await self._use(io, lambda client: client.call_tool(name, dict(arguments)))
+        # On this side of the session: its loop does not know whose call this is.
+        meta = current_trace_headers() or None
+        return await self._use(
+            io, lambda client: client.call_tool(name, dict(arguments), meta=meta)
+        )
 
     # -- the session
 
