@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -23,6 +24,7 @@ from foldline.serve.apps import RunRequest
 from foldline.serve.draining import make_server
 from foldline.serve.keys import Caller
 from foldline.serve.live import EVENT_SIZE, MOST_UNLOGGED, LiveRun
+from foldline.serve.settings import MEBIBYTE
 from foldline.serve.sse import SendLimit, SseResponse
 from tests.serve.flooding import PIECE, PIECES, flood
 from tests.serve.in_process import post_in_process
@@ -261,6 +263,30 @@ def test_S22_a_run_keeps_a_bounded_tail_in_memory_and_followers_behind_it_are_fe
     assert len(run.events) * EVENT_SIZE <= 100_000
     assert late == logged
     assert [seq for seq, _ in late] == list(range(1, run.count + 1))
+
+
+def test_S22_a_stream_of_1_mib_that_nobody_reads_costs_little_more_than_its_text():
+    """The answer itself is 1 MiB, and the scripted model keeps another copy of it. Events would need 6 MiB."""
+
+    async def main() -> float:
+        async with opened(flooding_app()) as app:
+            run = await start(app)  # loads what is loaded late
+            await run.wait_for_end()
+            del run
+            gc.collect()
+            tracemalloc.start()
+            run = await start(app)
+            follower = run.follow(0, None)
+            await anext(follower)
+            await run.wait_for_end()
+            await asyncio.sleep(0)
+            gc.collect()
+            size, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            await follower.aclose()
+            return size / MEBIBYTE
+
+    assert asyncio.run(main()) < 3.0
 
 
 def test_S22_a_follower_that_falls_behind_and_catches_up_misses_nothing():
