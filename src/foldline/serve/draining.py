@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection as Pipe
 from socket import socket
 from types import FrameType
 from typing import Any, Final
@@ -25,11 +25,11 @@ from foldline.serve.app import ServeApp
 
 __all__ = ["DRAIN", "END", "LEAVE", "READY", "DrainingServer", "make_server", "work"]
 
-READY: Final = "ready"
+READY: Final = b"ready"
 """A worker says to its parent that it serves."""
-DRAIN: Final = "drain"
-LEAVE: Final = "leave"
-END: Final = "end"
+DRAIN: Final = b"drain"
+LEAVE: Final = b"leave"
+END: Final = b"end"
 """What a parent says to a worker: drain; drain without the delay, because others serve on; end the runs now."""
 SETTLE_SECONDS: Final = 0.2
 """How long connections that were accepted last have time to send their request."""
@@ -43,7 +43,7 @@ CLOSE: Final = (b"connection", b"close")
 class DrainingServer(uvicorn.Server):
     """Serves an app until a signal, or until its parent says so; then it drains."""
 
-    def __init__(self, config: uvicorn.Config, app: ServeApp, parent: Connection | None) -> None:
+    def __init__(self, config: uvicorn.Config, app: ServeApp, parent: Pipe | None) -> None:
         super().__init__(config)
         self._host = app.server.host
         self._parent = parent
@@ -75,12 +75,12 @@ class DrainingServer(uvicorn.Server):
             return
         try:
             while self._parent.poll():
-                self._obey(self._parent.recv())
+                self._obey(self._parent.recv_bytes())
         except (EOFError, OSError):  # the parent is gone, and with it who would replace this worker
             self._parent = None
             self._drain(self._host.settings.drain_delay)
 
-    def _obey(self, word: str) -> None:
+    def _obey(self, word: bytes) -> None:
         if word == END:
             self._hurry()
         else:
@@ -92,7 +92,7 @@ class DrainingServer(uvicorn.Server):
         """Start, and say so."""
         await super().startup(sockets)
         if self._parent is not None and self.started:
-            self._parent.send(READY)
+            self._parent.send_bytes(READY)
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether the sockets are to be closed; called ten times a second."""
@@ -130,7 +130,7 @@ class DrainingServer(uvicorn.Server):
 
 
 def make_server(
-    app: ServeApp, options: dict[str, Any], parent: Connection | None = None
+    app: ServeApp, options: dict[str, Any], parent: Pipe | None = None
 ) -> DrainingServer:
     """Return the server of a process that does nothing else, and set up its interpreter for one."""
     config = uvicorn.Config(app, **options)
@@ -147,7 +147,7 @@ def work(
     make_app: Callable[[], ServeApp],
     options: dict[str, Any],
     sockets: list[socket],
-    parent: Connection,
+    parent: Pipe,
 ) -> None:
     """Serve in a worker process."""
     signal.signal(

@@ -18,7 +18,7 @@ from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, body_of, read_bytes
 from foldline.serve.errors import ServeError
 from foldline.serve.forwarded import FORWARDED, is_loopback, is_unix_socket
-from foldline.serve.host import RunHost
+from foldline.serve.host import PING, RunHost
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller, KeyStore
 from foldline.serve.live import Events, LiveRun
@@ -222,21 +222,23 @@ class WireCall:
 
         So a failure before the first content is an HTTP error, not a stream.
         """
-        follow = self.server.host.follow(run.info.id) if run.is_over else run.follow(0, 15.0)
         first_events: Events = []
-        async with cancel_on_disconnect(self.request.receive) as watch:
-            async for batch in follow:
+        async with (
+            cancel_on_disconnect(self.request.receive) as watch,
+            aclosing(run.follow(0, PING)) as batches,
+        ):
+            async for batch in batches:
                 first_events += batch
-                if any(_is_content(event) for _, event in batch):
+                if _has_content(batch):
                     break
         if watch.has_fired:
-            await follow.aclose()
             await self._leave(app, [run])
             raise ServeError("invalid_request", CLIENT_LEFT)
         if run.info.is_over and run.info.status == "error" and not _has_content(first_events):
-            await follow.aclose()
             raise error_of(run.info)
-        return _rejoin(first_events, follow)
+        return run.follow(
+            0, PING
+        )  # from the start: a stream that began with these would cost all events a step
 
 
 def _is_content(event: JsonObject) -> bool:
@@ -248,16 +250,6 @@ def _is_content(event: JsonObject) -> bool:
 
 def _has_content(events: Events) -> bool:
     return any(_is_content(event) for _, event in events)
-
-
-async def _rejoin(
-    first_events: Events, follow: AsyncGenerator[Events, None]
-) -> AsyncGenerator[Events, None]:
-    async with aclosing(follow):
-        if first_events:
-            yield first_events
-        async for batch in follow:
-            yield batch
 
 
 def error_of(info: RunRecord) -> ServeError:

@@ -14,7 +14,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection as Pipe
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from socket import socket, socketpair
 from types import FrameType
@@ -42,22 +43,22 @@ SIGNALS: Final = tuple(
 class _Worker:
     """A worker process and the pipe to it."""
 
-    def __init__(self, process: BaseProcess, pipe: Connection) -> None:
+    def __init__(self, process: BaseProcess, pipe: Pipe) -> None:
         self.process = process
         self.pipe = pipe
         self.is_ready = False
         self.is_leaving = False
         """Whether it was told to end."""
 
-    def tell(self, word: str) -> None:
+    def tell(self, word: bytes) -> None:
         self.is_leaving = True
         with suppress(OSError):  # it has just ended
-            self.pipe.send(word)
+            self.pipe.send_bytes(word)
 
     def read(self) -> None:
         with suppress(EOFError, OSError):
             while self.pipe.poll():
-                self.is_ready = self.pipe.recv() == READY
+                self.is_ready = self.pipe.recv_bytes() == READY
 
 
 class Supervisor:
@@ -145,7 +146,7 @@ class Supervisor:
         else:
             self._drain(LEAVE if number == signal.SIGINT else DRAIN)
 
-    def _drain(self, word: str) -> None:
+    def _drain(self, word: bytes) -> None:
         self._is_draining = True
         self._old.clear()
         self._next = None
@@ -154,7 +155,7 @@ class Supervisor:
         self._tell(self._workers, word)
 
     @staticmethod
-    def _tell(workers: Sequence[_Worker], word: str) -> None:
+    def _tell(workers: Sequence[_Worker], word: bytes) -> None:
         for worker in workers:
             worker.tell(word)
 

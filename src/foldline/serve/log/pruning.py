@@ -9,7 +9,7 @@ from foldline._storage.schema import LockNumber
 from foldline.serve.log.answers import delete_answers
 from foldline.serve.log.requests import delete_requests
 
-__all__ = ["RUNS_AT_ONCE", "delete_runs", "prune"]
+__all__ = ["RUNS_AT_ONCE", "delete_rows", "prune"]
 
 RUNS_AT_ONCE: Final = 500
 """The most chains of one transaction: others write between two."""
@@ -50,8 +50,3 @@ def delete_rows(connection: Connection, runs: list[Row]) -> None:
     connection.each(DELETE_EVENTS, runs)
     delete_answers(connection, runs)
     delete_requests(connection, runs)
-
-
-def delete_runs(connection: Connection, statement: str, values: tuple[object, ...]) -> None:
-    """Delete the runs of a statement that returns their ids, and all that belongs to them."""
-    delete_rows(connection, connection.rows(statement, values))

@@ -30,7 +30,7 @@ from foldline.serve.log.answers import (
     release_answers,
 )
 from foldline.serve.log.holds import settle_worker
-from foldline.serve.log.pruning import delete_runs, prune
+from foldline.serve.log.pruning import delete_rows, prune
 from foldline.serve.log.records import EventsToKeep, RunRecord, ThreadInfo
 from foldline.serve.log.requests import Repeat, claim_request
 from foldline.serve.log.schema import SCHEMA
@@ -193,8 +193,14 @@ class RunLog:
 
     def delete_run(self, id: str) -> None:
         """Delete a run and its events."""
-        statement = "DELETE FROM serve_runs WHERE id = ? RETURNING id"
-        self.database.write(lambda connection: delete_runs(connection, statement, (id,)))
+
+        def work(connection: Connection) -> None:
+            delete_rows(
+                connection,
+                connection.rows("DELETE FROM serve_runs WHERE id = ? RETURNING id", (id,)),
+            )
+
+        self.database.write(work)
 
     def prune(self, older_than: float, waiting_older_than: float = NEVER) -> int:
         """Delete chains of runs that ended before a time, and that wait since before another; return how many."""
@@ -349,7 +355,8 @@ class RunLog:
         """Delete a thread and its runs."""
 
         def work(connection: Connection) -> None:
-            delete_runs(connection, f"DELETE FROM serve_runs {IN_THREAD} RETURNING id", (owner, id))
+            runs = connection.rows(f"DELETE FROM serve_runs {IN_THREAD} RETURNING id", (owner, id))
+            delete_rows(connection, runs)
             connection.run(f"DELETE FROM serve_threads {IS_THREAD}", (owner, id))
 
         self.database.write(work)
