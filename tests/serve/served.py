@@ -16,14 +16,19 @@ from foldline.exceptions import (
     ModelError,
     ModelInvalidRequestError,
     ModelRateLimitError,
+    UsageError,
 )
 from foldline.graph import END, START, MessagesState, StateGraph
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
 from foldline.runnables import RunnableLambda
-from foldline.serve import PublicError
 from foldline.testing import Call, Fail, Finish, Reason, ScriptedChatModel, Stall
+
+try:
+    from foldline.serve import PublicError
+except ImportError:  # the previous version, which serves these apps too
+    PublicError = UsageError  # type: ignore[assignment, misc]
 
 USAGE = {
     "input_tokens": 11,
