@@ -162,7 +162,7 @@ def test_S12_S16_clients_that_leave_at_every_tenth_event_pass_no_limit(shop: Sho
 
     def leave(number: int) -> int:
         body = {"model": "model", "stream": True,
-                "messages": [{"role": "user", "content": f"label-leave words-{WORDS} pace-5"}]}  # fmt: skip
+                "messages": [{"role": "user", "content": f"label-leave words-{WORDS} pace-15"}]}  # fmt: skip
         url = f"{shop.workers[number % 2].url}/v1/chat/completions"
         with httpx.stream("POST", url, json=body, headers=key, timeout=60) as answer:
             for seen, line in enumerate(answer.iter_lines()):
@@ -181,7 +181,7 @@ def test_S12_S16_clients_that_leave_at_every_tenth_event_pass_no_limit(shop: Sho
     # What was on its way when a client left is charged by the provider, and was never received.
     on_its_way = statuses[200] * 10 * DOLLARS
     assert count.tokens * DOLLARS <= spent + on_its_way
-    assert count.requests > 8  # what was left early cost less than an answer
+    assert count.output < count.requests * WORDS  # what was left early cost less than an answer
 
 
 def test_S12_failed_calls_cost_nothing_and_hold_nothing(shop: Shop) -> None:
