@@ -141,10 +141,17 @@ def test_S16_calls_and_thoughts_count_as_output(call):
     assert account.calls[-1][1] >= counted_input("hi") + 50
 
 
+def not_connected() -> ModelTimeoutError:
+    error = ModelTimeoutError("no connection in time")
+    error.phase = "connect"
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "is_charged"),
     [
         (ModelTimeoutError("no answer in time"), True),
+        (not_connected(), False),
         (StreamTruncatedError("nothing came", is_retryable=False), True),
         (ModelRateLimitError("busy", status=429), False),
         (ModelConnectionError("not reached", is_retryable=False), False),

@@ -16,6 +16,7 @@ from foldline.exceptions import (
     ModelError,
     ModelInvalidRequestError,
     ModelRateLimitError,
+    UsageError,
 )
 from foldline.graph import END, START, MessagesState, StateGraph
 from foldline.graph.store import InMemoryStore
@@ -23,8 +24,12 @@ from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
 from foldline.runnables import RunnableLambda
-from foldline.serve import PublicError
 from foldline.testing import Call, Fail, Finish, Reason, ScriptedChatModel, Stall
+
+try:
+    from foldline.serve import PublicError
+except ImportError:  # the previous version, which serves these apps too
+    PublicError = UsageError  # type: ignore[assignment, misc]
 
 USAGE = {
     "input_tokens": 11,

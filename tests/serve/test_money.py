@@ -162,7 +162,7 @@ def test_S12_S16_clients_that_leave_at_every_tenth_event_pass_no_limit(shop: Sho
 
     def leave(number: int) -> int:
         body = {"model": "model", "stream": True,
-                "messages": [{"role": "user", "content": f"label-leave words-{WORDS} pace-5"}]}  # fmt: skip
+                "messages": [{"role": "user", "content": f"label-leave words-{WORDS} pace-15"}]}  # fmt: skip
         url = f"{shop.workers[number % 2].url}/v1/chat/completions"
         with httpx.stream("POST", url, json=body, headers=key, timeout=60) as answer:
             for seen, line in enumerate(answer.iter_lines()):
@@ -181,7 +181,7 @@ def test_S12_S16_clients_that_leave_at_every_tenth_event_pass_no_limit(shop: Sho
     # What was on its way when a client left is charged by the provider, and was never received.
     on_its_way = statuses[200] * 10 * DOLLARS
     assert count.tokens * DOLLARS <= spent + on_its_way
-    assert count.requests > 8  # what was left early cost less than an answer
+    assert count.output < count.requests * WORDS  # what was left early cost less than an answer
 
 
 def test_S12_failed_calls_cost_nothing_and_hold_nothing(shop: Shop) -> None:
@@ -296,13 +296,14 @@ def test_S16_who_hangs_up_pays_for_what_was_sent(shop: Shop, wire: str) -> None:
     key, record = shop.key(wire, budget=1_000.0, tpm=1_000_000)
     label = f"hang{wire.replace('_', '')}"
     path, body = long_request(wire, f"label-{label} words-{LONG} stall-{CUT}")
-    seen = 0
+    seen, tail = 0, ""
     with httpx.stream(
         "POST", shop.workers[0].url + path, json=body, headers=key, timeout=60
     ) as answer:
         assert answer.status_code == 200, answer.read()
         for chunk in answer.iter_text():
-            seen += chunk.count("abc")
+            text = tail + chunk  # a word may be cut between two chunks
+            seen, tail = seen + text.count("abc"), text[-2:]
             if seen >= CUT:
                 break
     count = shop.provider.counts[label]

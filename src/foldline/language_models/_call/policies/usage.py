@@ -200,7 +200,7 @@ class UsagePolicy(Policy):
     def settle(self, usage: Mapping[str, Any] | None) -> None:
         """Settle an attempt that broke off; one that finished is settled already."""
         was_answered, error = self._received.has_begun, self._received.failure
-        was_sent = was_answered or error is None or isinstance(error, ERRORS_AFTER_SENDING)
+        was_sent = was_answered or error is None or _may_have_arrived(error)
         permit, self._permit = self._permit, None
         if permit is not None:
             input_tokens = self._expected.input_tokens if self._expected is not None else 0
@@ -259,6 +259,12 @@ class UsagePolicy(Policy):
 
     def _tokens(self, usage: Mapping[str, Any] | None) -> float | None:
         return tokens_used(usage, self._limiter)
+
+
+def _may_have_arrived(error: Exception) -> bool:
+    if isinstance(error, ModelTimeoutError) and error.phase in ("connect", "pool"):
+        return False
+    return isinstance(error, ERRORS_AFTER_SENDING)
 
 
 def characters_of(value: object) -> int:
