@@ -50,6 +50,8 @@ ALLOWED = {
     "agents/middleware/execution.py:_start": "after `win32` has left with an error",
     "agents/middleware/shell_session.py:_signal": "of a shell, which `_start` refuses on `win32`",
     "agents/middleware/shell_session.py:_stop": "of a shell, which `_start` refuses on `win32`",
+    "serve/metrics.py:_process_facts": "what only Linux has; left out elsewhere",
+    "serve/notify.py:notify_ready": "after `hasattr(socket, 'AF_UNIX')`",
     "transports/_wires.py": "select() on a socket, which works everywhere, where there is no poll()",
     "transports/_tls.py": "looks whether the usual files of certificates are there; takes Python's own where none is",
     "cli/chat.py:_await_input": "select() on a pipe, after `win32` has left",

@@ -14,8 +14,6 @@ from typing import Any, Final, Literal, TypeAlias, get_args, get_origin, get_typ
 
 from foldline.exceptions import UsageError
 from foldline.serve.settings import ProcessSettings, ServeSettings, SettingFacts, facts_of
-from foldline.utils.options import fits
-from foldline.utils.strings import suggestion
 
 __all__ = [
     "DEFAULT",
@@ -133,6 +131,8 @@ class Setting:
 
     def check(self, value: object, place: str) -> object:
         """Return a value of the file; raise `UsageError`, with the place, if it is of another type."""
+        from foldline.utils.options import fits  # noqa: PLC0415  every command imports this list
+
         if value == "none" and NoneType in get_args(self.annotation):
             return None
         if value is None or not fits(value, self.annotation):
@@ -280,6 +280,8 @@ def settings_of(
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Return a sentence for each variable that begins like a setting and is none: most are misspelt."""
+    from foldline.utils.strings import suggestion  # noqa: PLC0415  every command imports this list
+
     known = {row.variable for row in SETTINGS.values()}
     known |= {f"{row.variable}_FILE" for row in SETTINGS.values() if row.facts.is_secret}
     return [

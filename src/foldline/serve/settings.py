@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeVar
 
 from foldline.exceptions import UsageError
-from foldline.serve.proxy_networks import read_networks
-from foldline.utils.options import check_fields
 
 __all__ = ["MEBIBYTE", "ProcessSettings", "ServeSettings", "SettingFacts"]
 
@@ -47,6 +45,8 @@ def facts_of(settings: Any) -> dict[str, SettingFacts]:  # noqa: ANN401  a datac
 
 
 def _check(settings: object) -> None:
+    from foldline.utils.options import check_fields  # noqa: PLC0415  every command imports this list
+
     facts = facts_of(settings)
     minima = {name: each.at_least for name, each in facts.items() if each.at_least is not None}
     check_fields(settings, at_least=minima)
@@ -140,6 +140,8 @@ class ServeSettings:
     )
 
     def __post_init__(self) -> None:
+        from foldline.serve.proxy_networks import read_networks  # noqa: PLC0415  every command imports this list
+
         _check(self)
         read_networks(self.trusted_proxies)
         if "*" in self.cors_origins and len(self.cors_origins) > 1:
