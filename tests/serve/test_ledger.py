@@ -28,6 +28,7 @@ from foldline.serve.ledger import KeyLedger
 from foldline.serve.log.holds import DAY, Hold
 from foldline.serve.log.records import EventsToKeep, RunRecord
 from foldline.serve.log.run_log import RunLog
+from foldline.serve.metrics import render
 from foldline.serve.quotas import Quotas
 from foldline.testing import Call, Finish, ScriptedChatModel, Stall
 from tests.servers.databases import postgres_server, postgres_url
@@ -509,8 +510,8 @@ def test_S17_a_failed_embedding_counts_its_input_if_it_was_sent_and_has_ended(
     assert answer.status_code >= 400
     assert (held(log), settled(log).get("tokens", 0)) == ([], tokens)
     assert settled(log).get("cost", 0) == pytest.approx(tokens * 0.001)
-    metrics = app.server.host.metrics.text(0, 0)
-    assert 'foldline_runs_ended_total{wire="embeddings",status="error"} 1' in metrics
+    page = render(app.server.host.metrics.series(), has_keys=False)
+    assert 'foldline_embeddings_total{app="v",status="error"} 1' in page
     log.close()
 
 

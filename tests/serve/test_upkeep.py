@@ -22,8 +22,8 @@ from foldline.serve.log.run_log import RunLog
 from foldline.serve.log.upkeep import back_up, check_log, read_status, stored_versions, vacuum
 from tests.serve.process import ROOT, ServeProcess
 from tests.servers.databases import (  # noqa: F401  fixtures
-    _new_database,
     _postgres_programs,
+    new_database,
     postgres_server,
     postgres_url,
 )
@@ -73,7 +73,7 @@ def copy_of(place: str, tmp_path: Path, postgres_server: Any) -> str:
         answer = foldline("backup", target, "--log", place)
         assert answer.returncode == 0, answer.stderr
         return target
-    url = _new_database(postgres_server)
+    url = new_database(postgres_server)
     programs = _postgres_programs()
     dump = subprocess.run(
         [programs / "pg_dump", "--no-owner", place], capture_output=True, check=True

@@ -458,11 +458,11 @@ def database(store: str, folder: Path) -> Any:
     if store == "sqlite":
         yield str(folder / "threads.db")
     elif store == "postgres":
-        from tests.servers.databases import _new_database, _postgres, _postgres_programs
+        from tests.servers.databases import _postgres, _postgres_programs, new_database
 
         servers = _postgres(_postgres_programs())
         try:
-            yield _new_database(next(servers))
+            yield new_database(next(servers))
         finally:
             servers.close()  # type: ignore[attr-defined]
     else:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from foldline.serve.forwarded import TrustedProxies
 from foldline.serve.metrics import Metrics
 from foldline.serve.request_facts import REQUEST, RequestFacts, request_id_of
+from foldline.serve.sse import RAW_SEND
 from foldline.utils.trace_context import TRACE, RunTrace, TraceContext
 
 __all__ = ["RequestLayer", "templates_of"]
@@ -36,15 +37,26 @@ def templates_of(routes: Sequence[BaseRoute]) -> dict[Any, str]:
 class _Answer:
     """What was sent of an answer."""
 
-    __slots__ = ("_id", "_send", "is_over", "is_stream", "size", "status")
+    __slots__ = ("_id", "_send", "_send_raw", "is_over", "is_stream", "size", "status")
 
-    def __init__(self, send: Send, id: str) -> None:
+    def __init__(self, send: Send, send_raw: Send, id: str) -> None:
         self._send = send
+        self._send_raw = send_raw
         self._id = id.encode("ascii")
         self.status = 0
         self.size = 0
         self.is_over = False
         self.is_stream = False
+
+    @property
+    def transport(self) -> object:
+        """The connection, where the server of HTTP shows it."""
+        return getattr(getattr(self._send_raw, "__self__", None), "transport", None)
+
+    async def send_piece(self, message: Message) -> None:
+        """Pass a piece of a stream on, without the layers between."""
+        self.size += len(message["body"])
+        await self._send_raw(message)
 
     async def send(self, message: Message) -> None:
         """Pass a message on, the first with the id of the request."""
@@ -93,7 +105,8 @@ class RequestLayer:
             request_id_of(headers.get("x-request-id")),
             trace=TraceContext.of(headers.get("traceparent"), headers.get("tracestate")),
         )
-        answer = _Answer(send, facts.id)
+        answer = _Answer(send, scope.get(RAW_SEND, send), facts.id)
+        scope[RAW_SEND] = answer.send_piece
         token = REQUEST.set(facts)
         trace_token = TRACE.set(RunTrace(facts.trace, is_sent=self._sends_traces))
         is_broken = True
