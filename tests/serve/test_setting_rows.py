@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -251,7 +252,12 @@ def test_S38_a_password_of_a_file_is_not_in_the_environment_of_the_server(tmp_pa
     (tmp_path / "place").write_text(str(tmp_path / "hidden.db"))
     seen: list[str] = []
     monkeypatch.setattr("foldline.serve.log_lines.set_up_logs", lambda *args, **options: None)
-    monkeypatch.setattr("uvicorn.run", lambda app, **options: seen.append(app.server.settings.log))
+
+    def make_server(app, options):
+        seen.append(app.server.settings.log)
+        return SimpleNamespace(run=lambda: None)
+
+    monkeypatch.setattr("foldline.serve.draining.make_server", make_server)
 
     command.serve(
         ["double=tests.serve.served:double"],
