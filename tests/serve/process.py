@@ -46,6 +46,7 @@ class ServeProcess:
             "SERVED_FOLDER": str(folder),
             "FOLDLINE_DATA_DIR": str(folder / "data"),
             "PYTHONPATH": str(ROOT),
+            "FOLDLINE_SERVE_DRAIN_DELAY": "0",  # no load balancer looks
         }
         self.process: subprocess.Popen[bytes] | None = None
 

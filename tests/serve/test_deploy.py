@@ -60,6 +60,7 @@ def test_S61_the_image_is_small_locked_unprivileged_and_has_a_probe():
     assert lock.count("--hash=sha256:") > len(packages)
 
 
+@pytest.mark.slow
 def test_S62_every_run_line_of_the_dockerfile_runs_in_a_folder(tmp_path):
     build, home = tmp_path / "build", tmp_path / "opt" / "foldline"
     build.mkdir()

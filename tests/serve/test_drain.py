@@ -36,6 +36,7 @@ class Servers:
         self.configure(**settings)
         options = ("--config", str(self.folder / "serve.toml"), "--no-trace")
         process = ServeProcess(self.folder, apps=apps or CHAT, options=options)
+        del process.environment["FOLDLINE_SERVE_DRAIN_DELAY"]  # the file says it
         self.started.append(process)
         return process.start()
 

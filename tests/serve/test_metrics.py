@@ -274,6 +274,7 @@ def test_S28_files_of_many_ended_workers_are_joined_without_a_loss(tmp_path):
     assert not (tmp_path / "lock").exists()
 
 
+@pytest.mark.slow
 def test_S32_four_workers_show_the_same_counters_after_200_runs_on_all_wires(tmp_path):
     process = ServeProcess(tmp_path, options=("--workers", "4", "--no-trace")).start()
     try:
