@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import time
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -31,8 +32,11 @@ class LoggedServer(ServeProcess):
         return [json.loads(line) for line in self.stderr().splitlines()]
 
     def line(self, **fields: Any) -> dict[str, Any]:
-        """Return the one line that has these fields."""
-        found = [line for line in self.lines() if fields.items() <= line.items()]
+        """Return the one line that has these fields; that of a request comes after its answer."""
+        end = time.monotonic() + 10
+        found: list[dict[str, Any]] = []
+        while not found and time.monotonic() < end:
+            found = [line for line in self.lines() if fields.items() <= line.items()]
         assert len(found) == 1, (fields, found)
         return found[0]
 

@@ -308,6 +308,7 @@ def seconds_for(deltas: int) -> float:
     return time.process_time() - start
 
 
+@pytest.mark.timing
 def test_F_U07_time_is_linear_in_the_deltas():
     small = min(seconds_for(10_000) for _ in range(3))
     large = min(seconds_for(40_000) for _ in range(3))
