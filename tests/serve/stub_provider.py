@@ -74,8 +74,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"])).decode()
         label = _word(body, "label", "none")
-        count = self.server.counts[label]
         with self.server.lock:
+            # Under the lock: two first requests at once would make two counts, and one be lost.
+            count = self.server.counts[label]
             count.requests += 1
             count.running += 1
         try:

@@ -30,8 +30,6 @@ APPS = [
 ]
 DOLLARS = 0.001
 """The price of a token."""
-pytestmark = pytest.mark.timing
-"""On a machine with four times too much to do, one call more was charged than the provider counted; seen once."""
 CALL = (INPUT + WORDS) * DOLLARS
 """What an answer of full length costs."""
 
