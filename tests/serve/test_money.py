@@ -324,7 +324,9 @@ def long_request(shop: Shop, key: dict[str, str], wire: str, text: str) -> tuple
         return "POST", f"/threads/{thread}/stream/events", {"channels": ["messages", "lifecycle"]}
     if wire == "langgraph_join":
         run = prepare(f"/threads/{thread}/runs", graph)["run_id"]
-        path = f"/threads/{thread}/runs/{run}/stream?cancel_on_disconnect=1&stream_mode=messages-tuple"
+        path = (
+            f"/threads/{thread}/runs/{run}/stream?cancel_on_disconnect=1&stream_mode=messages-tuple"
+        )
         return "GET", path, None
     if name == "langgraph":
         head = f"/threads/{thread}" if way == "thread" else ""
