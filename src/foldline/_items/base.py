@@ -32,8 +32,8 @@ __all__ = [
     "Result",
     "SearchItem",
     "SearchOp",
-    "label_problem",
     "TTLConfig",
+    "label_problem",
     "validate_op_namespace",
 ]
 
