@@ -15,6 +15,9 @@ from foldline.exceptions import StoreError, UsageError
 from foldline.runnables import RunnableLambda
 from tests.batches.jobs import chain
 from tests.batches.kill_loop import kill_loop
+from tests.servers.children import Children, children
+
+__all__ = ["children"]
 
 
 @pytest.mark.slow
@@ -65,9 +68,9 @@ else:
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_process_that_is_interrupted_keeps_its_answers_and_the_next_one_goes_on(
-    store, mode, number
+    store, mode, number, children: Children
 ):
-    worker = subprocess.Popen(
+    worker = children.start(
         [sys.executable, "-c", INTERRUPTED, str(store), mode],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -195,10 +198,10 @@ print(report.done)
 
 
 @pytest.mark.slow
-def test_processes_that_race_for_one_job_ask_each_item_once(store, tmp_path):
+def test_processes_that_race_for_one_job_ask_each_item_once(store, tmp_path, children: Children):
     command = [sys.executable, "-c", RACER, str(store), str(tmp_path / "calls.txt")]
     racers = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        children.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
     for racer in racers:

@@ -61,6 +61,7 @@ def test_S61_the_image_is_small_locked_unprivileged_and_has_a_probe():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # it installs every package of the image
 def test_S62_every_run_line_of_the_dockerfile_runs_in_a_folder(tmp_path):
     build, home = tmp_path / "build", tmp_path / "opt" / "foldline"
     build.mkdir()

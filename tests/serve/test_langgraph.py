@@ -333,6 +333,23 @@ def test_S50_items_of_the_store_are_written_found_and_deleted(client: Any) -> No
     assert store.get_item(place, "a") is None
 
 
+@pytest.mark.parametrize("label", ["", "a.b", "\x00", "a\x1fb", 7, None, ["a"]])
+def test_S50_a_label_that_no_namespace_may_have_is_refused_wherever_it_is_sent(
+    server: ServeProcess, label: Any
+) -> None:
+    place = {"namespace": [label], "key": "k"}
+    requests = [
+        ("PUT", "/store/items", {**place, "value": {}}),
+        ("DELETE", "/store/items", place),
+        ("POST", "/store/items/search", {"namespace_prefix": [label]}),
+        ("POST", "/store/namespaces", {"prefix": [label]}),
+        ("POST", "/store/namespaces", {"suffix": [label]}),
+    ]
+    for method, path, body in requests:
+        answer = httpx.request(method, server.url + path, json=body)
+        assert (answer.status_code, "control characters" in answer.text) == (400, True), path
+
+
 def test_S50_each_key_has_namespaces_of_its_own(keyed: KeyedServer) -> None:
     place = ["notes", uuid4().hex]
     with (

@@ -275,8 +275,12 @@ def test_S28_files_of_many_ended_workers_are_joined_without_a_loss(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_S32_four_workers_show_the_same_counters_after_200_runs_on_all_wires(tmp_path):
     process = ServeProcess(tmp_path, options=("--workers", "4", "--no-trace")).start()
+    # Each request has a connection of its own, so that any worker may answer it.
+    limits = httpx.Limits(max_keepalive_connections=0)
+    client = httpx.Client(timeout=60, limits=limits, verify=False)
     try:
         bodies = [*requests_of("hello").items()] * 23
         bodies = bodies[:200]
@@ -284,19 +288,19 @@ def test_S32_four_workers_show_the_same_counters_after_200_runs_on_all_wires(tmp
 
         def send(request: Any) -> int:
             path, body = request[1]
-            return httpx.post(f"{process.url}{path}", json=body, timeout=60).status_code
+            return client.post(f"{process.url}{path}", json=body).status_code
 
         with ThreadPoolExecutor(8) as threads:
             answers = threads.map(send, bodies)
             for _ in range(10):  # while they run, no counter goes back
-                found = numbers(httpx.get(f"{process.url}/metrics", timeout=60).text)
+                found = numbers(client.get(f"{process.url}/metrics").text)
                 counters = {name: found[name] for name in found if "_total{" in name}
                 assert all(counters.get(name, 0) >= value for name, value in last.items())
                 last = counters
             assert set(answers) == {200}
 
         def scrape(_: int) -> tuple[str, dict[str, float]]:
-            page = httpx.get(f"{process.url}/metrics", timeout=60).text
+            page = client.get(f"{process.url}/metrics").text
             found = numbers(page)
             return page, {name: found[name] for name in found if "foldline_runs_" in name}
 
@@ -308,6 +312,7 @@ def test_S32_four_workers_show_the_same_counters_after_200_runs_on_all_wires(tmp
                 break
             assert time.monotonic() < end, pages[0][1]
     finally:
+        client.close()
         process.stop()
 
     page, runs = pages[0]

@@ -5,9 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+
+from tests.servers.children import Children, children
+
+__all__ = ["children"]
 
 pytestmark = pytest.mark.timing
 
@@ -109,11 +115,22 @@ except Exception as error:
 KINDS = ["flow", "graph", "agent"]
 
 
-def start(folder: Path, kind: str, action: str, name: str) -> subprocess.Popen[str]:
+Start = Callable[[Path, str, str, str], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(children: Children) -> Start:
+    """Starts a process that waits for a word to go on, and ends with the test."""
+    return partial(start_program, children)
+
+
+def start_program(
+    children: Children, folder: Path, kind: str, action: str, name: str
+) -> subprocess.Popen[str]:
     program = folder / "program.py"
     program.write_text(PROGRAM)
     command = [sys.executable, str(program), str(folder), kind, action, name]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return children.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def finish(folder: Path, *processes: subprocess.Popen[str], names: str) -> list[str]:
@@ -139,7 +156,7 @@ def effects(folder: Path) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_two_processes_that_answer_one_wins_and_the_other_is_told(tmp_path, kind):
+def test_of_two_processes_that_answer_one_wins_and_the_other_is_told(tmp_path, kind, start):
     finish(tmp_path, start(tmp_path, kind, "begin", "a"), names="a")
     processes = [start(tmp_path, kind, "resume", name) for name in "bc"]
     outputs = finish(tmp_path, *processes, names="bc")
@@ -153,7 +170,7 @@ def test_of_two_processes_that_answer_one_wins_and_the_other_is_told(tmp_path, k
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_AH5_a_process_that_continues_a_thread_with_a_live_run_runs_nothing(tmp_path, kind):
+def test_AH5_a_process_that_continues_a_thread_with_a_live_run_runs_nothing(tmp_path, kind, start):
     finish(tmp_path, start(tmp_path, kind, "begin", "a"), names="a")
     (tmp_path / "slow").touch()
     first = start(tmp_path, kind, "resume", "b")
@@ -167,7 +184,7 @@ def test_AH5_a_process_that_continues_a_thread_with_a_live_run_runs_nothing(tmp_
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no RLIMIT_FSIZE")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_that_cannot_grow_stops_the_run_and_it_goes_on_later(tmp_path, kind):
+def test_a_file_that_cannot_grow_stops_the_run_and_it_goes_on_later(tmp_path, kind, start):
     finish(tmp_path, start(tmp_path, kind, "begin", "a"), names="a")
     (output,) = finish(tmp_path, start(tmp_path, kind, "limited", "b"), names="b")
     assert output.startswith("store"), output

@@ -33,6 +33,7 @@ __all__ = [
     "SearchItem",
     "SearchOp",
     "TTLConfig",
+    "label_problem",
     "validate_op_namespace",
 ]
 
@@ -387,7 +388,7 @@ def _check_labels(namespace: Sequence[str]) -> Namespace:
             f"a namespace must be a tuple of texts, not {namespace!r:.80}: {EXAMPLE}"
         )
     for label in namespace:
-        problem = _label_problem(label)
+        problem = label_problem(label)
         if problem is not None:
             raise InvalidNamespaceError(
                 f"the label {label!r:.80} of the namespace {namespace!r:.80} {problem}"
@@ -395,7 +396,8 @@ def _check_labels(namespace: Sequence[str]) -> Namespace:
     return tuple(namespace)
 
 
-def _label_problem(label: object) -> str | None:
+def label_problem(label: object) -> str | None:
+    """Return what is wrong with a label of a namespace, or None."""
     if not isinstance(label, str):
         return f"must be a text, not a {type(label).__name__}"
     if not label:

@@ -23,6 +23,7 @@ from foldline.language_models._call.policies.spending import Expectation
 from foldline.language_models._call.policies.usage import time_left
 from foldline.language_models._call.retry import RetryPolicy
 from foldline.language_models.base import CHARACTERS_PER_TOKEN
+from foldline.prices.table import find_prices
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._keys import resolve_key
 from foldline.providers._limits import RequestPermit, observe_limits
@@ -233,17 +234,19 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         max_tokens = cast("QuotaLimiter", limiter).rules.most_tokens
         return [part for batch in batches for part in split_by_tokens(batch, max_tokens)]
 
-    def _permit(self, texts: list[str], limiter: BaseRateLimiter, io: IO) -> RequestPermit:
+    def _permit(self, texts: list[str], io: IO) -> RequestPermit:
         tokens = sum(map(count_tokens, texts))
         model_id = f"{self._provider}:{self._model_name}"
-        return RequestPermit(Expectation(tokens, 0, None, None, None, model_id), limiter, io)
+        prices = find_prices(self._provider, self._model_name)
+        expected = Expectation(tokens, 0, None, prices, None, model_id)
+        return RequestPermit(expected, self.rate_limiter, io)
 
-    def _usage(self, answer: Body, headers: Mapping[str, str]) -> dict[str, int] | None:
+    def _answer_tokens(self, answer: Body, headers: Mapping[str, str]) -> int | None:
         try:
             tokens = self._count(answer, headers)
         except MALFORMED_PAYLOAD_ERRORS:  # malformed usage must not lose the vectors
             return None
-        return {"total_tokens": tokens} if type(tokens) is int else None
+        return tokens if type(tokens) is int and tokens >= 0 else None
 
     # -- the one body
 
@@ -266,16 +269,15 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
             await pause(delay, io)
 
     async def _send_batch(self, texts: list[str], io: IO, *, is_query: bool) -> Vectors:
-        if self.rate_limiter is None:
-            return await self._exchange(texts, io, None, is_query=is_query)
-        async with self._permit(texts, self.rate_limiter, io) as permit:
+        async with self._permit(texts, io) as permit:
             return await self._exchange(texts, io, permit, is_query=is_query)
 
     async def _exchange(
-        self, texts: list[str], io: IO, permit: RequestPermit | None, *, is_query: bool
+        self, texts: list[str], io: IO, permit: RequestPermit, *, is_query: bool
     ) -> Vectors:
         request = self._request(texts, await resolve_key(self._key(), io), is_query=is_query)
         request = await self._authorize(request, io)
+        permit.is_sent = True
         async with self._transport().open(request, blocking=io.blocking) as response:
             observe_limits(self.rate_limiter, response)
             try:
@@ -283,8 +285,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
                     raise self._status_error(response, await response.read_error())
                 answer: Any = await self._receive(response)  # JSON, checked by `_read`
                 vectors = self._check_count(self._read(answer), len(texts))
-                if permit is not None:
-                    permit.usage = self._usage(answer, response.headers)
+                permit.tokens = self._answer_tokens(answer, response.headers)
                 return vectors
             except ModelError as error:
                 error.request_id = error.request_id or request_id(response.headers)

@@ -341,6 +341,14 @@ class RunHost:
             self.metrics.add("budget_refused_total", kind)
         return failure
 
+    def _prepare(self, work: _Work) -> None:
+        run, app, request = work.run, work.app, work.request
+        request.config = self._config(run, app, request)
+        request.config["callbacks"] = [*self._callbacks, work.watch]
+        if work.key is not None and work.key.has_account:
+            # Whoever ends a run pays for what the provider has sent until then, which only a stream tells.
+            request.streams = True
+
     async def _run(self, work: _Work) -> None:
         run, app, request = work.run, work.app, work.request
         _name_run(run)
@@ -350,8 +358,7 @@ class RunHost:
         is_limited = timeout is not None or (work.key is not None and work.key.is_limited)
         needs_scope = is_limited or app.kind != "model" or request.inner_view is not None
         scope: UsageScope | None = None
-        request.config = self._config(run, app, request)
-        request.config["callbacks"] = [*self._callbacks, work.watch]
+        self._prepare(work)
         is_queued = run.info.status == "queued"
         is_claimed = run.info.resumes is not None or run.info.request_key is not None
         if (is_claimed or is_queued) and not await self._begin(work):

@@ -60,9 +60,14 @@ class ApiKey:
         )
 
     @property
+    def has_account(self) -> bool:
+        """Whether its model calls are held and settled: it has a budget or tokens per minute."""
+        return self.budget is not None or self.tpm is not None
+
+    @property
     def is_limited(self) -> bool:
         """Whether the key has a budget or a rate limit."""
-        return self.budget is not None or self.rpm is not None or self.tpm is not None
+        return self.has_account or self.rpm is not None
 
 
 @dataclass(frozen=True, slots=True)

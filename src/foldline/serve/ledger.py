@@ -18,7 +18,7 @@ from foldline._io import ASYNC, mutex, shield
 from foldline._io.deadline import call_deadline
 from foldline._io.serving import Workers
 from foldline._storage.database import Connection
-from foldline.exceptions import FoldlineError, ModelConnectionError, ModelError, ModelTimeoutError
+from foldline.language_models._call.policies.spending import was_sent
 from foldline.language_models._call.policies.usage_scope import SCOPE, Due, Limits, UsageScope
 from foldline.serve.errors import KeyLimitError, ServeError
 from foldline.serve.keys import ApiKey
@@ -35,7 +35,7 @@ from foldline.serve.log.holds import (
 )
 from foldline.serve.log.run_log import RunLog
 
-__all__ = ["KeyLedger", "KeyLedgers", "was_sent"]
+__all__ = ["KeyLedger", "KeyLedgers"]
 
 logger = logging.getLogger("foldline.serve")
 
@@ -152,7 +152,7 @@ class KeyLedgers:
 
     def ledger(self, key: ApiKey | None, app: str, run: str) -> KeyLedger | None:
         """Return the account of a key; None where it has neither a budget nor tokens per minute."""
-        if key is None or (key.budget is None and key.tpm is None):
+        if key is None or not key.has_account:
             return None
         return KeyLedger(self._log, key, app=app, run=run, queue_seconds=self._queue_seconds)
 
@@ -260,12 +260,3 @@ class _Taking:
             self._has_left, hold = True, self._hold
         if hold is not None:
             self._ledger.settle(hold, 0, 0.0)
-
-
-def was_sent(error: BaseException) -> bool:
-    """Whether a provider may have got a request that failed, and charges it."""
-    if isinstance(error, ModelConnectionError):
-        return False
-    if isinstance(error, ModelTimeoutError):
-        return error.phase not in ("connect", "pool")
-    return isinstance(error, ModelError) or not isinstance(error, FoldlineError)

@@ -32,11 +32,10 @@ from foldline.serve.sse import SendLimit, SseResponse, cancel_on_disconnect, dum
 from foldline.utils.strings import suggestion
 from foldline.utils.uuid import uuid7
 
-__all__ = ["Handler", "JsonResponse", "Server", "Wire", "WireCall"]
+__all__ = ["ClientLeftError", "Handler", "JsonResponse", "Server", "Wire", "WireCall"]
 
 logger = logging.getLogger("foldline.serve")
 
-CLIENT_LEFT: Final = "the client disconnected"
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 
@@ -49,6 +48,13 @@ class Wire(Protocol):
 
     def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
+
+
+class ClientLeftError(ServeError):
+    """The client disconnected: what is left of its request is not done."""
+
+    def __init__(self) -> None:
+        super().__init__("invalid_request", "the client disconnected")
 
 
 class JsonResponse(Response):
@@ -188,7 +194,7 @@ class WireCall:
         async with cancel_on_disconnect(self.request.receive) as watch:
             yield
         if watch.has_fired:
-            raise ServeError("invalid_request", CLIENT_LEFT)
+            raise ClientLeftError
 
     async def wait(self, app: ServedApp, *runs: AnyRun) -> None:
         """Wait for the end of runs; where the client disconnects, stop them if they are to be cancelled."""
@@ -197,7 +203,7 @@ class WireCall:
                 await run.wait_for_end()
         if watch.has_fired:
             await self._leave(app, runs)
-            raise ServeError("invalid_request", CLIENT_LEFT)
+            raise ClientLeftError
 
     def on_leave(self, app: ServedApp, *runs: AnyRun) -> Callable[[], Awaitable[None]]:
         """Return the callback for a client that disconnects from a stream."""
@@ -233,7 +239,7 @@ class WireCall:
                     break
         if watch.has_fired:
             await self._leave(app, [run])
-            raise ServeError("invalid_request", CLIENT_LEFT)
+            raise ClientLeftError
         if run.info.is_over and run.info.status == "error" and not _has_content(first_events):
             raise error_of(run.info)
         return run.follow(

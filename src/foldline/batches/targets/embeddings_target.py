@@ -193,8 +193,7 @@ class EmbeddingsTarget(Target):
         except FoldlineError as error:
             is_retryable = bool(getattr(error, "is_retryable", False))
             return ItemOutcome(number, None, error_text(error), "batch", is_retryable=is_retryable)
-        usage = embeddings._usage(answer.body, {}) or {}
-        tokens = int(usage.get("total_tokens") or 0)
+        tokens: int = embeddings._answer_tokens(answer.body, {}) or 0
         cost = self._cost(tokens, "batch") if tokens else None
         return ItemOutcome(number, json.dumps(vectors[0]), None, "batch", tokens, 0, cost)
 

@@ -15,7 +15,7 @@ from foldline.serve.errors import ErrorKind, ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
 from foldline.serve.log.records import RunRecord
-from foldline.serve.server import JsonResponse, WireCall, error_of
+from foldline.serve.server import ClientLeftError, JsonResponse, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import run_to_resume, start_in_thread
 from foldline.serve.wires.langgraph_view import MODES, RunView
@@ -120,7 +120,7 @@ async def stream_run(call: WireCall) -> Response:
     modes = _modes(body)
     shows_inner = body.flag("stream_subgraphs")
     run, app = await _start(call, body)
-    cancels = body.maybe_text("on_disconnect", longest=16) == "cancel"
+    cancels = _cancels(body)
     thread = call.request.path_params.get("thread_id")
     head = f"/threads/{thread}/runs/{run.info.id}" if thread else f"/runs/{run.info.id}"
     view = RunView(run.info, modes, shows_inner=shows_inner)
@@ -133,6 +133,11 @@ async def stream_run(call: WireCall) -> Response:
     headers = {"content-location": head, "location": f"{head}/stream"}
     events = call.server.host.follow(run.info.id)
     return SseResponse(_stream(call, view, events), headers=headers, on_leave=on_leave)
+
+
+def _cancels(body: Body) -> bool:
+    """Whether the client wants its run to end when it disconnects."""
+    return body.maybe_text("on_disconnect", longest=16) == "cancel"
 
 
 def _modes(body: Body) -> list[str]:
@@ -167,8 +172,14 @@ async def _stream(
 
 async def wait_run(call: WireCall) -> Response:
     """Start a run; answer with its last state."""
-    run, app = await _start(call, await call.body())
-    await call.wait(app, run)
+    body = await call.body()
+    run, app = await _start(call, body)
+    try:
+        await call.wait(app, run)
+    except ClientLeftError:
+        if _cancels(body):
+            await call.stop(run)
+        raise
     return JsonResponse(_output(run.info, run.output))
 
 

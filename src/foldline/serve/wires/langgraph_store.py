@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from foldline._items.base import BaseStore, Item, SearchItem
+from foldline._items.base import BaseStore, Item, SearchItem, label_problem
 from foldline.exceptions import UsageError
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
@@ -31,14 +31,16 @@ def _store(call: WireCall) -> BaseStore:
 
 def _own(call: WireCall, labels: list[Any], field: Body, name: str) -> Namespace:
     """Return the namespace of a caller in the store."""
-    if len(labels) > MOST_LABELS or not all(
-        isinstance(label, str) and label and "." not in label and "\x00" not in label
-        for label in labels
-    ):
-        raise field.refuse(
-            name, f"must be at most {MOST_LABELS} texts without periods, none of them empty"
-        )
+    _check_labels(labels, field, name)
     return (call.caller.owner, *labels) if call.caller.owner else tuple(labels)
+
+
+def _check_labels(labels: list[Any], field: Body, name: str) -> None:
+    if len(labels) > MOST_LABELS or any(label_problem(label) is not None for label in labels):
+        raise field.refuse(
+            name,
+            f"must be at most {MOST_LABELS} texts without periods and control characters, none of them empty",
+        )
 
 
 def _theirs(call: WireCall, namespace: Namespace) -> list[str]:
@@ -127,8 +129,7 @@ async def list_namespaces(call: WireCall) -> Response:
     store, body = _store(call), await call.body(may_be_empty=True)
     prefix = _own(call, body.items("prefix", most=MOST_LABELS), body, "prefix")
     suffix = body.items("suffix", most=MOST_LABELS)
-    if not all(isinstance(label, str) and label for label in suffix):
-        raise body.refuse("suffix", "must be texts, none of them empty")
+    _check_labels(suffix, body, "suffix")
     depth = body.integer("max_depth", 1, MOST_LABELS)
     limit = body.integer("limit", 0, MOST_ITEMS)
     namespaces = await store.alist_namespaces(

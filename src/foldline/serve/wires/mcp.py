@@ -16,7 +16,7 @@ from foldline.serve.body import Body, parse_json
 from foldline.serve.errors import ErrorKind, ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.reader import ChatReader, text_of_output
-from foldline.serve.server import JsonResponse, Server, WireCall, error_of
+from foldline.serve.server import ClientLeftError, JsonResponse, Server, WireCall, error_of
 from foldline.serve.wires.native import decode_input
 
 __all__ = ["routes"]
@@ -99,6 +99,10 @@ async def _answer_one(call: WireCall, message: object) -> JsonObject | None:
     try:
         params = Body(message.get("params") or {}, "params")
         return {"jsonrpc": "2.0", "id": id, "result": await handler(call, params)}
+    except (
+        ClientLeftError
+    ):  # nobody waits for the rest of a batch, and the next tool would cost money
+        raise
     except ServeError as error:
         code = INVALID_PARAMS if error.status < 500 else INTERNAL
         return _problem(id, code, error.message, error.ids)

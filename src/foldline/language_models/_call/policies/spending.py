@@ -10,7 +10,14 @@ from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, cast
 
 from foldline._io import IO, Channel
-from foldline.exceptions import BudgetExceeded, UsageError
+from foldline.exceptions import (
+    BudgetExceeded,
+    FoldlineError,
+    ModelConnectionError,
+    ModelError,
+    ModelTimeoutError,
+    UsageError,
+)
 from foldline.language_models._call.policies.usage_scope import (
     LIMITED_COUNTERS,
     Due,
@@ -24,7 +31,7 @@ from foldline.messages.usage import UsageMetadata, add_request_usage
 from foldline.prices.cost import cost_of
 from foldline.prices.types import Prices
 
-__all__ = ["Expectation", "Spending"]
+__all__ = ["Expectation", "Spending", "was_sent"]
 
 FIRST_POLL_SECONDS: Final = 0.001
 MAX_POLL_SECONDS: Final = 0.05
@@ -119,6 +126,11 @@ class Spending:
                 line.leave(channel)
         if self._ledger_scopes:
             await self._hold(io)
+
+    async def reserve_in_ledgers(self, io: IO) -> None:
+        """Hold the estimate in the ledgers alone: embeddings count for no limit and no sum of a scope."""
+        self._share = Share(self._expected.input_tokens)
+        await self._hold(io)
 
     async def _hold(self, io: IO) -> None:
         """Hold the estimate in the ledgers; where one refuses, everything is released."""
@@ -422,3 +434,12 @@ class Spending:
 def _within_deadline(pause: float) -> float:
     remaining_seconds = time_left()
     return pause if remaining_seconds is None else max(0.0, min(pause, remaining_seconds))
+
+
+def was_sent(error: BaseException) -> bool:
+    """Whether a provider may have got a request for embeddings that failed, and charges it."""
+    if isinstance(error, ModelConnectionError):
+        return False
+    if isinstance(error, ModelTimeoutError):
+        return error.phase not in ("connect", "pool")
+    return isinstance(error, ModelError) or not isinstance(error, FoldlineError)

@@ -81,8 +81,8 @@ NO_USAGE: Final = add_usage(None, None)
 class Ledger(Protocol):
     """An account outside of the scope, such as the budget of a key that several processes share.
 
-    Every request of a model inside the scope is held here before it is sent, by an estimate, and settled after it,
-    however it ends. The methods may wait; an async call runs them in a thread.
+    Every request of a model or of embeddings inside the scope is held here before it is sent, by an estimate, and
+    settled after it, however it ends. The methods may wait; an async call runs them in a thread.
     """
 
     def reserve(self, tokens: int, cost: float | None) -> object:
