@@ -30,8 +30,9 @@ from foldline.serve.inputs import check_input
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import ApiKey, Caller
 from foldline.serve.ledger import KeyLedgers
-from foldline.serve.live import EVENTS_AT_ONCE, FREE_EVENTS, Committer, Events, LiveRun
+from foldline.serve.live import EVENTS_AT_ONCE, FREE_EVENTS, Committer, LiveRun
 from foldline.serve.log.answers import Claim
+from foldline.serve.log.events import Events
 from foldline.serve.log.records import RunRecord, RunStatus
 from foldline.serve.log.run_log import NEVER, RunLog
 from foldline.serve.metrics import Metrics

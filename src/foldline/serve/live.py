@@ -20,6 +20,7 @@ from foldline.exceptions import FoldlineError
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.log.answers import Refusal
+from foldline.serve.log.events import EncodedEvent, Events, encode_event
 from foldline.serve.log.records import (
     EventsToKeep,
     RunRecord,
@@ -31,12 +32,10 @@ from foldline.serve.log.requests import Repeat
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.settings import MEBIBYTE
 
-__all__ = ["Committer", "Events", "LiveRun"]
+__all__ = ["Committer", "LiveRun"]
 
 logger = logging.getLogger("foldline.serve")
 
-Events = list[tuple[int, JsonObject]]
-"""Events with their numbers."""
 LONGEST_WAIT: Final = 0.02
 WAIT_PER_RUN: Final = 0.0005
 EVENTS_AT_ONCE: Final = 32
@@ -47,8 +46,8 @@ MOST_UNLOGGED: Final = 1_024
 """A run with more events that are not in the log waits for it."""
 FREE_EVENTS: Final = 8
 """So many events are sent without waiting for a turn."""
-EVENT_SIZE: Final = 1_000
-"""Bytes that an event needs in memory, besides its text."""
+EVENT_SIZE: Final = 64
+"""Bytes that an event needs in memory, besides its JSON."""
 GONE: Final = "it was deleted, or another worker took this one for dead"
 MESSAGE_EDGES: Final = frozenset({"message-start", "message-finish"})
 
@@ -64,7 +63,7 @@ class LiveRun:
         self, info: RunRecord, committer: Committer, largest: int, stream_buffer: int = MEBIBYTE
     ) -> None:
         self.info = info
-        self.events: list[JsonObject] = []
+        self.events: list[EncodedEvent] = []
         """The events in memory."""
         self.dropped_count = 0
         """The number of events before them, which are in the log only."""
@@ -110,7 +109,7 @@ class LiveRun:
     ) -> None:
         """Add an event."""
         event = make_event(method, data, int(time.time() * 1000), namespace, node)
-        self.events.append(event)
+        self.events.append(encode_event(event))
         if self.first_event is None and method != "run":
             self.first_event = time.monotonic()
         if method == "messages":
@@ -142,7 +141,7 @@ class LiveRun:
         """Add the event of the run's end."""
         self.info.status, self.info.finished = status, time.time()
         self.info.result = result
-        self.events.append(end_event(status, result))
+        self.events.append(encode_event(end_event(status, result)))
         self.is_ending = True
         self._committer.note(self)
 
@@ -221,7 +220,7 @@ class LiveRun:
         last = min(self.logged_count - self.dropped_count, first + EVENTS_AT_ONCE)
         return list(enumerate(self.events[first:last], after + 1))
 
-    async def all_events(self) -> list[JsonObject]:
+    async def all_events(self) -> list[EncodedEvent]:
         """Return all logged events, also those that are no more in memory."""
         if not self.dropped_count:
             return self.events[: self.logged_count]

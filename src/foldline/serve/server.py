@@ -21,8 +21,9 @@ from foldline.serve.forwarded import FORWARDED, is_loopback, is_unix_socket
 from foldline.serve.host import PING, RunHost
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller, KeyStore
-from foldline.serve.live import Events, LiveRun
+from foldline.serve.live import LiveRun
 from foldline.serve.log.answers import Claim
+from foldline.serve.log.events import EncodedEvent, Events, decode_event, method_of
 from foldline.serve.log.records import RunRecord
 from foldline.serve.log.requests import Repeat
 from foldline.serve.repeats import HEADER, RequestKeys
@@ -241,11 +242,11 @@ class WireCall:
         )  # from the start: a stream that began with these would cost all events a step
 
 
-def _is_content(event: JsonObject) -> bool:
-    method = event["method"]
-    if method == "messages":
-        return bool(event["params"]["data"]["event"] != "message-start")
-    return method not in ("run", "lifecycle", "values", "checkpoints")
+def _is_content(event: EncodedEvent) -> bool:
+    method = method_of(event)
+    if method == b"messages":
+        return bool(decode_event(event)["params"]["data"]["event"] != "message-start")
+    return method not in (b"run", b"lifecycle", b"values", b"checkpoints")
 
 
 def _has_content(events: Events) -> bool:

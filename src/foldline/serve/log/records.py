@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from foldline.serve.json_object import JsonObject
+from foldline.serve.log.events import EncodedEvent
 
 __all__ = [
     "OVER",
@@ -103,7 +104,7 @@ class EventsToKeep:
 
     run: RunRecord
     first_seq: int
-    events: list[JsonObject]
+    events: list[EncodedEvent]
     is_new: bool = False
     is_over: bool = False
     is_refused: bool = False

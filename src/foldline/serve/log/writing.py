@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from foldline._storage.database import Connection, Row
 from foldline.serve.log.answers import release_answers
+from foldline.serve.log.events import encode_event, join_events
 from foldline.serve.log.records import EventsToKeep, RunRecord, end_event
 
 __all__ = ["COLUMNS", "UNDER_WAY", "dump", "interrupt_runs", "write_batches"]
@@ -43,7 +44,7 @@ ADD_EVENTS: Final = (
     "INSERT INTO serve_events (run, seq, last, data) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 ROW_EVENTS: Final = 32
-"""Events in one row: readers read rows, and a long call of the encoder holds up the other threads."""
+"""Events in one row: readers read rows."""
 SET_INTERRUPTED: Final = (
     "UPDATE serve_runs SET status = 'interrupted', finished = ?, last_seq = last_seq + 1 "
     f"WHERE id = ? AND {UNDER_WAY} RETURNING id, last_seq"
@@ -123,7 +124,7 @@ def _rows_of(batch: EventsToKeep) -> list[EventRow]:
     for start in range(0, len(batch.events), ROW_EVENTS):
         events = batch.events[start : start + ROW_EVENTS]
         first = batch.first_seq + start
-        text = dump(events)
+        text = join_events(events)
         batch.size += len(text)
         rows.append((batch.run.id, first, first + len(events) - 1, text))
     return rows
@@ -136,6 +137,6 @@ def interrupt_runs(connection: Connection, ids: Sequence[str]) -> dict[str, tupl
     for id in sorted(ids):
         for _, last_seq in connection.rows(SET_INTERRUPTED, (now, id)):
             ends[id] = (now, last_seq)
-    text = dump([end_event("interrupted", {})])
+    text = join_events([encode_event(end_event("interrupted", {}))])
     connection.each(ADD_EVENTS, [(id, seq, seq, text) for id, (_, seq) in ends.items()])
     return ends
