@@ -119,8 +119,8 @@ class RunHost:
         await self.call(self.log.mark_interrupted)
         await self.call(self.log.beat)
         self._chores = [
-            BackgroundTask(self._beat_forever()),
-            BackgroundTask(self._prune_forever()),
+            BackgroundTask(self._beat_forever(), is_of_server=True),
+            BackgroundTask(self._prune_forever(), is_of_server=True),
         ]
 
     def end_runs(self) -> None:
@@ -280,6 +280,8 @@ class RunHost:
             await self._run(work)
         finally:
             self.admission.leave(work.ticket)
+            # Its context knows the request, which knows the run: a circle, and garbage is collected rarely.
+            work.run.task = None
 
     async def _wait_for_turn(self, work: _Work) -> None:
         """Wait in line, and mark the run as running in the log."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
@@ -55,8 +54,8 @@ MESSAGE_EDGES: Final = frozenset({"message-start", "message-finish"})
 class LiveRun:
     """A run of this process.
 
-    Its last events are in memory, up to `stream_buffer` bytes of those that are in the log. A follower that is further
-    behind is fed from the log.
+    Its last events are in memory: up to `stream_buffer` bytes, and all that are not in the log yet. A follower that is
+    further behind is fed from the log.
     """
 
     def __init__(
@@ -95,9 +94,8 @@ class LiveRun:
         self._change = Notice()
         self._paced_count = 0
         self._buffer = stream_buffer
-        self._sizes: deque[tuple[int, int]] = deque()
-        """The numbers and sizes of logged events in memory, by commits."""
         self._size = 0
+        """The bytes of the events in memory."""
 
     @property
     def count(self) -> int:
@@ -109,7 +107,7 @@ class LiveRun:
     ) -> None:
         """Add an event."""
         event = make_event(method, data, int(time.time() * 1000), namespace, node)
-        self.events.append(encode_event(event))
+        self._add(event)
         if self.first_event is None and method != "run":
             self.first_event = time.monotonic()
         if method == "messages":
@@ -127,6 +125,13 @@ class LiveRun:
             )
         self._committer.note(self)
 
+    def _add(self, event: JsonObject) -> None:
+        data = encode_event(event)
+        self.events.append(data)
+        self._size += len(data) + EVENT_SIZE
+        if self._size > self._buffer:
+            self._shrink()
+
     async def pace(self) -> None:
         """Give way to others after some events, and wait for the log where it is far behind."""
         count = self.count - self._paced_count
@@ -141,7 +146,7 @@ class LiveRun:
         """Add the event of the run's end."""
         self.info.status, self.info.finished = status, time.time()
         self.info.result = result
-        self.events.append(encode_event(end_event(status, result)))
+        self._add(end_event(status, result))
         self.is_ending = True
         self._committer.note(self)
 
@@ -168,19 +173,18 @@ class LiveRun:
         self.is_over = batch.is_over
         if self.logged_count < self.count:
             self._committer.note(self)
-        self._shrink(len(batch.events), batch.size)
+        self._shrink()
         self._change.set()
 
-    def _shrink(self, count: int, size: int) -> None:
-        """Drop events that are in the log, the oldest first, where they need too much memory."""
+    def _shrink(self) -> None:
+        """Drop events that are in the log, the oldest first, where those in memory need too much."""
         if self.forgets:
             return  # they leave the log at the end, and readers may be behind
-        size += count * EVENT_SIZE
-        self._sizes.append((count, size))
-        self._size += size
-        while self._size > self._buffer and self._sizes:
-            count, size = self._sizes.popleft()
-            self._size -= size
+        count, logged = 0, self.logged_count - self.dropped_count
+        while self._size > self._buffer and count < logged:
+            self._size -= len(self.events[count]) + EVENT_SIZE
+            count += 1
+        if count:
             self.dropped_count += count
             del self.events[:count]
 
@@ -275,7 +279,7 @@ class Committer:
         """Record that a run has new events."""
         self._dirty[run] = None
         if self._task is None:
-            self._task = BackgroundTask(self._commit_forever())
+            self._task = BackgroundTask(self._commit_forever(), is_of_server=True)
         self._arrival.set()
 
     async def close(self) -> None:

@@ -109,8 +109,6 @@ class EventsToKeep:
     is_over: bool = False
     is_refused: bool = False
     """Whether the run could not start: what it has claimed is free again."""
-    size: int = 0
-    """The bytes of the events; set when they are written."""
 
     @property
     def last_seq(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -70,9 +70,7 @@ def write_batches(connection: Connection, batches: Sequence[EventsToKeep]) -> se
             connection.run(ADD_RUN, _new_row(batch.run, batch.last_seq))
     growing = [batch for batch in batches if not batch.is_new]
     gone = _grow(connection, growing) if growing else set()
-    rows = [row for batch in batches if batch.run.id not in gone for row in _rows_of(batch)]
-    if rows:
-        connection.each(ADD_EVENTS, rows)
+    _add_events(connection, [batch for batch in batches if batch.run.id not in gone])
     for batch in batches:
         if batch.is_over and batch.run.id not in gone:
             run = batch.run
@@ -117,17 +115,17 @@ def _set_last_seqs(connection: Connection, last_seqs: dict[str, int]) -> int:
     return connection.each(GROW_RUN, [(last_seq, id) for id, last_seq in last_seqs.items()])
 
 
-def _rows_of(batch: EventsToKeep) -> list[EventRow]:
-    """Return the rows of a batch's events, and note their size."""
-    rows = []
-    batch.size = 0
+def _add_events(connection: Connection, batches: Sequence[EventsToKeep]) -> None:
+    rows = [row for batch in batches for row in _rows_of(batch)]
+    if rows:
+        connection.each(ADD_EVENTS, rows)
+
+
+def _rows_of(batch: EventsToKeep) -> Iterator[EventRow]:
     for start in range(0, len(batch.events), ROW_EVENTS):
         events = batch.events[start : start + ROW_EVENTS]
         first = batch.first_seq + start
-        text = join_events(events)
-        batch.size += len(text)
-        rows.append((batch.run.id, first, first + len(events) - 1, text))
-    return rows
+        yield batch.run.id, first, first + len(events) - 1, join_events(events)
 
 
 def interrupt_runs(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[float, int]]:
