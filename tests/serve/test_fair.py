@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import socket
 import sys
 import threading
@@ -327,6 +328,48 @@ def test_S22_a_run_that_has_ended_is_freed_without_a_collection_of_garbage():
     gc.disable()
     try:
         assert asyncio.run(main()) == [True, True]
+    finally:
+        gc.enable()
+
+
+class Exchange:
+    """A request as the server of HTTP has it: it knows its scope, and its answer is sent by it."""
+
+    def __init__(self, body: bytes) -> None:
+        self.status = 0
+        self.body = body
+        self.scope = {
+            "type": "http", "method": "POST", "path": "/v1/chat/completions", "query_string": b"", "client": ("::1", 1),
+            "headers": [(b"host", b"localhost"), (b"content-length", str(len(body)).encode())],
+        }  # fmt: skip
+
+    async def receive(self) -> Any:
+        if not self.body:
+            await asyncio.Event().wait()
+        body, self.body = self.body, b""
+        return {"type": "http.request", "body": body}
+
+    async def send(self, message: Any) -> None:
+        self.status = message.get("status", self.status)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_S22_a_request_that_was_answered_is_freed_without_a_collection_of_garbage(streams: bool):
+    async def main() -> bool:
+        app = create_app({"chat": ScriptedChatModel(script=["Hello."])}, studio=False)
+        async with opened(app):
+            body = json.dumps({"model": "chat", "messages": ASK, "stream": streams})
+            exchange = Exchange(body.encode())
+            await app(exchange.scope, exchange.receive, exchange.send)
+            assert exchange.status == 200
+            await settle(app)
+            kept = weakref.ref(exchange)
+            del exchange
+            return kept() is None
+
+    gc.disable()
+    try:
+        assert asyncio.run(main())
     finally:
         gc.enable()
 

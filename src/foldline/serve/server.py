@@ -81,10 +81,12 @@ class WireCall:
     wire: Wire
     request: Request
     caller: Caller
-    request_keys: RequestKeys = field(init=False)
+    request_keys: RequestKeys | None = field(init=False)
+    """None if the request may not be repeated."""
 
     def __post_init__(self) -> None:
-        self.request_keys = RequestKeys(self.request.headers.get(HEADER), self.request.url.path)
+        key = self.request.headers.get(HEADER)
+        self.request_keys = RequestKeys(key, self.request.url.path) if key is not None else None
 
     async def body(self, *, may_be_empty: bool = False) -> Body:
         """Read the JSON of the request."""
@@ -93,7 +95,8 @@ class WireCall:
     async def bytes(self) -> bytes:
         """Read the body of the request."""
         data = await read_bytes(self.request, self.server.settings.max_body)
-        self.request_keys.add_body(data)
+        if self.request_keys is not None:
+            self.request_keys.add_body(data)
         return data
 
     def path(self, name: str) -> str:
@@ -150,7 +153,7 @@ class WireCall:
             logged_request=logged_request,
             resumes=resumes,
             claims=claims,
-            request_key=self.request_keys.next(),
+            request_key=self.request_keys.next() if self.request_keys is not None else None,
         )
 
     async def resume(
@@ -425,7 +428,7 @@ class Server:
             )
 
     def _is_of_this_machine(self, request: Request) -> bool:
-        is_forwarded = any(name in request.headers for name in FORWARDED)
+        is_forwarded = not FORWARDED.isdisjoint(name for name, _ in request.scope["headers"])
         if is_forwarded and not self.settings.trusted_proxies:
             return False  # it came through a proxy on this machine, from wherever
         if request.client is None:
