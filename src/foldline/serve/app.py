@@ -91,7 +91,9 @@ class ServeApp(Starlette):
         try:
             await super().__call__(scope, receive, send)
         finally:
-            del scope[RAW_SEND]  # the server knows the scope: a circle, and garbage is collected rarely
+            del scope[
+                RAW_SEND
+            ]  # the server knows the scope: a circle, and garbage is collected rarely
 
 
 def _read_settings(settings: ServeSettings | None, options: dict[str, Any]) -> ServeSettings:
