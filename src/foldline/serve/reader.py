@@ -152,31 +152,33 @@ class ChatReader:
 
     def _grow_block(
         self, block: _Block, field_name: str, text: str, *, opens: bool = False
-    ) -> Iterator[Op]:
+    ) -> list[Op]:
         kind: Any = "call-args" if field_name == "args" else field_name
+        ops = []
         if (opens or text) and kind != "call-args" and not block.is_open:
             block.is_open = True
             start: Any = f"{kind}-start"
-            yield Op(start, block.number)
+            ops.append(Op(start, block.number))
         if text:
             block.length += len(text)
-            yield Op(kind, block.number, text)
+            ops.append(Op(kind, block.number, text))
+        return ops
 
-    def _grow(self, index: int, delta: JsonObject) -> Iterator[Op]:
+    def _grow(self, index: int, delta: JsonObject) -> Iterable[Op]:
         block = self._blocks.get(index)
         field_name = GROWING.get(delta["type"])
         if block is None:
-            return
+            return ()
         if field_name is None:
             fields = delta.get("fields") or {}
             block.id = block.id or fields.get("id")
             block.name = block.name or fields.get("name")
-            return
-        if field_name == "args":
-            if not (block.id and block.name):
-                return  # `_finish_call` yields all of it
-            yield from self._open_call(block)
-        yield from self._grow_block(block, field_name, delta[field_name])
+            return ()
+        if field_name != "args":
+            return self._grow_block(block, field_name, delta[field_name])
+        if not (block.id and block.name):
+            return ()  # `_finish_call` yields all of it
+        return (*self._open_call(block), *self._grow_block(block, "args", delta["args"]))
 
     def _finish(self, index: int, content: JsonObject) -> Iterator[Op]:
         block = self._blocks.get(index)
