@@ -25,6 +25,7 @@ from foldline.serve import ledger as ledger_module
 from foldline.serve.errors import KeyLimitError
 from foldline.serve.keys import ApiKey
 from foldline.serve.ledger import KeyLedger
+from foldline.serve.log.events import method_of
 from foldline.serve.log.holds import DAY, Hold
 from foldline.serve.log.records import EventsToKeep, RunRecord
 from foldline.serve.log.run_log import RunLog
@@ -402,9 +403,9 @@ def test_S14_a_step_that_is_refused_ends_its_run_and_earlier_ones_stay(tmp_path:
 
     log = session.log()
     (run,) = log.runs(session.key.id)
-    methods = [event["method"] for _, event in log.events(run.id, 0)]
+    methods = [method_of(event) for _, event in log.events(run.id, 0)]
     assert run.status == "error"
-    assert "tools" in methods
+    assert b"tools" in methods
     assert settled(log)["cost"] == pytest.approx(0.091)
     log.close()
 

@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from foldline._storage.workers import Worker, this_worker
+from foldline.serve.log.events import encode_event
 from foldline.serve.log.records import EventsToKeep, RunRecord
 from foldline.serve.log.run_log import BEAT, LEAVE, RunLog
 from tests.servers.databases import postgres_server, postgres_url
@@ -37,7 +38,7 @@ class Other:
         self.name = f"{worker.host}/{worker.pid}/0123abcd/{worker.id}"
         self.beat()
         run = RunRecord("r", "ada", "app", "wire", "t", "running", 1.0, self.name, None)
-        self.log.keep([EventsToKeep(run, 1, [{"text": "first"}], is_new=True)])
+        self.log.keep([EventsToKeep(run, 1, [encode_event({"text": "first"})], is_new=True)])
 
     def beat(self) -> None:
         with patch("foldline._storage.workers.this_worker", lambda: self.worker):
@@ -110,7 +111,7 @@ def test_two_logs_of_one_process_leave_each_others_runs_alone(place: str):
     first.beat()
     second.beat()
     run = RunRecord("r", "ada", "app", "wire", "t", "running", 1.0, first.worker, None)
-    first.keep([EventsToKeep(run, 1, [{"text": "first"}], is_new=True)])
+    first.keep([EventsToKeep(run, 1, [encode_event({"text": "first"})], is_new=True)])
 
     assert (second.mark_interrupted(), status(second)) == (0, "running")
     second.leave()

@@ -9,6 +9,7 @@ import pytest
 
 from foldline._storage import forget
 from foldline.serve.log.answers import Claim
+from foldline.serve.log.events import decode_event, encode_event
 from foldline.serve.log.pruning import RUNS_AT_ONCE
 from foldline.serve.log.records import EventsToKeep, RunRecord, RunStatus
 from foldline.serve.log.requests import Repeat
@@ -30,7 +31,7 @@ def add(
 ) -> RunRecord:
     """Write a run that began and ended at a time."""
     run = RunRecord(id, "ada", "app", "wire", "t", "running", created, log.worker, None)
-    log.keep([EventsToKeep(run, 1, [{"text": "first"}], is_new=True)])
+    log.keep([EventsToKeep(run, 1, [encode_event({"text": "first"})], is_new=True)])
     if finished is not None:
         end(log, run, status, finished)
     return run
@@ -38,7 +39,7 @@ def add(
 
 def end(log: RunLog, run: RunRecord, status: RunStatus, finished: float) -> None:
     run.status, run.finished, run.result = status, finished, {}
-    log.keep([EventsToKeep(run, 2, [{"text": "end"}], is_over=True)])
+    log.keep([EventsToKeep(run, 2, [encode_event({"text": "end"})], is_over=True)])
 
 
 def resume(log: RunLog, asked: RunRecord, id: str, *, created: float) -> RunRecord:
@@ -123,7 +124,12 @@ def test_S41_many_runs_are_deleted_in_several_transactions(
         RunRecord(f"r{number}", "ada", "app", "wire", None, "success", 1.0, log.worker, None, 2.0)
         for number in range(count)
     ]
-    log.keep([EventsToKeep(run, 1, [{"text": "x"}], is_new=True, is_over=True) for run in runs])
+    log.keep(
+        [
+            EventsToKeep(run, 1, [encode_event({"text": "x"})], is_new=True, is_over=True)
+            for run in runs
+        ]
+    )
     writes = []
     write = log.database.write
 
@@ -173,7 +179,16 @@ def test_S5_a_key_belongs_to_the_first_run_and_is_deleted_with_it(log: RunLog):
 def dead_run(log: RunLog) -> RunRecord:
     """Write a run of a worker that has left."""
     run = RunRecord("r", "ada", "app", "wire", "t", "running", 1.0, "gone/1/2/3", None)
-    log.keep([EventsToKeep(run, 1, [{"text": "first"}, {"text": "second"}], is_new=True)])
+    log.keep(
+        [
+            EventsToKeep(
+                run,
+                1,
+                [encode_event({"text": "first"}), encode_event({"text": "second"})],
+                is_new=True,
+            )
+        ]
+    )
     return run
 
 
@@ -188,8 +203,8 @@ def test_S3_a_run_that_is_marked_as_interrupted_gets_an_end_event_with_the_next_
     assert info is not None
     assert (info.status, info.last_seq) == ("interrupted", 3)
     assert [seq for seq, _ in events] == [1, 2, 3]
-    assert events[-1][1]["method"] == "run"
-    assert events[-1][1]["params"]["data"]["event"] == "interrupted"
+    end = decode_event(events[-1][1])
+    assert (end["method"], end["params"]["data"]["event"]) == ("run", "interrupted")
     assert log.mark_interrupted() == 0
     assert len(log.events("r", 0)) == 3
 
@@ -197,22 +212,35 @@ def test_S3_a_run_that_is_marked_as_interrupted_gets_an_end_event_with_the_next_
 def test_S3_a_worker_that_was_taken_for_dead_writes_nothing_after_the_end(log: RunLog):
     run = dead_run(log)
     log.mark_interrupted()
-    gone = log.keep([EventsToKeep(run, 3, [{"text": "late"}])])
+    gone = log.keep([EventsToKeep(run, 3, [encode_event({"text": "late"})])])
     run.status, run.finished, run.result = "success", 9.0, {}
-    gone |= log.keep([EventsToKeep(run, 3, [{"text": "late"}, {"text": "end"}], is_over=True)])
+    gone |= log.keep(
+        [
+            EventsToKeep(
+                run,
+                3,
+                [encode_event({"text": "late"}), encode_event({"text": "end"})],
+                is_over=True,
+            )
+        ]
+    )
     info = log.run("r")
 
     assert gone == {"r"}
     assert info is not None
     assert (info.status, info.last_seq) == ("interrupted", 3)
-    assert [event.get("text") for _, event in log.events("r", 0)] == ["first", "second", None]
+    assert [decode_event(event).get("text") for _, event in log.events("r", 0)] == [
+        "first",
+        "second",
+        None,
+    ]
 
 
 def test_S3_an_end_whose_reply_was_lost_can_be_written_again(log: RunLog):
     log.database.write(lambda connection: connection.run(BEAT, (log.worker, 1.0)))
     run = add(log, "r", "running", created=1)
     run.status, run.finished, run.result = "success", 9.0, {}
-    batch = EventsToKeep(run, 2, [{"text": "end"}], is_over=True)
+    batch = EventsToKeep(run, 2, [encode_event({"text": "end"})], is_over=True)
 
     assert log.keep([batch]) == set()
     assert log.keep([batch]) == set()

@@ -20,6 +20,7 @@ from foldline.serve.app import ServeApp
 from foldline.serve.apps import RunRequest
 from foldline.serve.keys import Caller
 from foldline.serve.log.answers import CONTINUED, Claim
+from foldline.serve.log.events import encode_event
 from foldline.serve.log.records import EventsToKeep, RunRecord
 from foldline.serve.log.run_log import RunLog
 from foldline.testing import ScriptedChatModel
@@ -34,7 +35,7 @@ def dead_run(log: RunLog, app: str, *, resumes: RunRecord | None = None) -> RunR
     id = f"run-{time.monotonic_ns()}"
     run = RunRecord(id, "", app, "native", "t", "running", time.time(), DEAD, None)
     if resumes is None:
-        log.keep([EventsToKeep(run, 1, [{"method": "run"}], is_new=True)])
+        log.keep([EventsToKeep(run, 1, [encode_event({"method": "run"})], is_new=True)])
     else:
         run.resumes, run.first = resumes.id, resumes.root
         assert log.begin(run, [Claim(CONTINUED, "null")]) is None

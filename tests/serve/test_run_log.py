@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from foldline._storage import forget
+from foldline.serve.log.events import encode_event
 from foldline.serve.log.records import EventsToKeep, RunRecord
 from foldline.serve.log.run_log import RunLog
 from tests.servers.databases import postgres_server, postgres_url
@@ -34,7 +35,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def begin_run(log: RunLog) -> RunRecord:
     run = RunRecord("r", "ada", "app", "wire", "t", "running", 1.0, log.worker, None)
-    log.keep([EventsToKeep(run, 1, [{"text": "first"}], is_new=True)])
+    log.keep([EventsToKeep(run, 1, [encode_event({"text": "first"})], is_new=True)])
     return run
 
 
@@ -51,7 +52,7 @@ def test_events_of_a_run_that_was_deleted_under_way_are_not_stored(
     run = begin_run(log)
     DELETIONS[deletion](log, place)
 
-    log.keep([EventsToKeep(run, 2, [{"text": "second"}], is_over=is_over)])
+    log.keep([EventsToKeep(run, 2, [encode_event({"text": "second"})], is_over=is_over)])
 
     assert rows(log) == []
     assert log.run("r") is None

@@ -17,6 +17,7 @@ import psycopg
 import pytest
 
 from foldline.exceptions import StoreError, UsageError
+from foldline.serve.log.events import encode_event
 from foldline.serve.log.records import OVER, EventsToKeep, RunRecord, make_event
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.log.upkeep import back_up, check_log, read_status, stored_versions, vacuum
@@ -40,10 +41,10 @@ def foldline(*args: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 def write_run(log: RunLog, id: str, status: str = "success", size: int = 3) -> None:
     run = RunRecord(id, "", "chat", "runs", None, "running", 1.0, log.worker, None)
-    events = [make_event("chunk", "x" * 50, number) for number in range(size)]
+    events = [encode_event(make_event("chunk", "x" * 50, number)) for number in range(size)]
     log.keep([EventsToKeep(run, 1, events, is_new=True)])
     run.status, run.finished, run.result = status, 2.0, {"output": "hi"}  # type: ignore[assignment]
-    log.keep([EventsToKeep(run, size + 1, [make_event("run", {}, 1)], is_over=True)])
+    log.keep([EventsToKeep(run, size + 1, [encode_event(make_event("run", {}, 1))], is_over=True)])
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

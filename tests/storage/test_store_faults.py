@@ -28,6 +28,7 @@ from foldline.graph import PutOp, SqliteCache, SqliteStore
 from foldline.indexing import PostgresRecordManager, SQLiteRecordManager
 from foldline.messages import HumanMessage
 from foldline.outputs import Generation
+from foldline.serve.log.events import encode_event
 from foldline.serve.log.records import EventsToKeep, RunRecord, make_event
 from foldline.serve.log.run_log import RunLog
 from foldline.stores import PostgresByteStore, SQLiteStore
@@ -72,7 +73,7 @@ def write_runs(log: Any, names: list[str], text: str) -> None:
         RunRecord(name, "", "app", "runs", None, "success", 1.0, log.worker, {"text": text})
         for name in names
     ]
-    event = make_event("values", text, 1)
+    event = encode_event(make_event("values", text, 1))
     log.keep([EventsToKeep(run, 1, [event], is_new=True, is_over=True) for run in runs])
 
 

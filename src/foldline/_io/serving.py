@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import Context
 from socket import socket
 from ssl import SSLContext
 from types import TracebackType
@@ -118,12 +119,16 @@ class TimedSteps(Generic[T]):
 
 
 class BackgroundTask:
-    """A body that runs concurrently with its starter."""
+    """A body that runs concurrently with its starter.
+
+    With `is_of_server` it has a context of its own: the first request may start it, and it goes on after that.
+    """
 
     __slots__ = ("_task",)
 
-    def __init__(self, body: Coroutine[Any, Any, Any]) -> None:
-        self._task = asyncio.get_running_loop().create_task(body)
+    def __init__(self, body: Coroutine[Any, Any, Any], *, is_of_server: bool = False) -> None:
+        context = Context() if is_of_server else None
+        self._task = asyncio.get_running_loop().create_task(body, context=context)
 
     @property
     def is_done(self) -> bool:

@@ -33,8 +33,8 @@ class Connection(Protocol):
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; return how many rows it changed."""
 
-    def each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each of some rows of values."""
+    def each(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a statement for each of some rows of values; return how many rows of the table it changed."""
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000

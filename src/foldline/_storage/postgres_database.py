@@ -58,11 +58,13 @@ class PostgresStatements:
         """Run a statement; return how many rows it changed."""
         return int(self._connection.execute(_percent(statement), values).rowcount)
 
-    def each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each of some rows of values."""
-        if rows:
-            with self._connection.cursor() as cursor:
-                cursor.executemany(_percent(statement), rows)
+    def each(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a statement for each of some rows of values; return how many rows of the table it changed."""
+        if not rows:
+            return 0
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_percent(statement), rows)
+            return int(cursor.rowcount)
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000

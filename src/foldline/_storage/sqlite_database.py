@@ -73,9 +73,9 @@ class SqliteConnection(sqlite3.Connection):
         """Run a statement; return how many rows it changed."""
         return int(self.execute(statement, values).rowcount)
 
-    def each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each of some rows of values."""
-        self.executemany(statement, rows)
+    def each(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a statement for each of some rows of values; return how many rows of the table it changed."""
+        return int(self.executemany(statement, rows).rowcount)
 
     def pages(
         self, statement: str, values: Sequence[Any] = (), *, size: int = 1000

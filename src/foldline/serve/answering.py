@@ -16,10 +16,10 @@ from foldline.exceptions import UsageError
 from foldline.serve.apps import RunRequest
 from foldline.serve.errors import ServeError, failure_of
 from foldline.serve.host import RunHost
-from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller
-from foldline.serve.live import Events, LiveRun
+from foldline.serve.live import LiveRun
 from foldline.serve.log.answers import CONTINUED, Claim, Refusal
+from foldline.serve.log.events import EncodedEvent, Events
 from foldline.serve.log.records import RunRecord
 from foldline.serve.log.requests import Repeat
 from foldline.workflows.interrupts import Command, Interrupt, answers_for
@@ -55,7 +55,7 @@ class LoggedRun:
                 yield batch
         await self._refresh()
 
-    async def all_events(self) -> list[JsonObject]:
+    async def all_events(self) -> list[EncodedEvent]:
         """Return all its events."""
         return [event async for batch in self.follow(0, None) for _, event in batch]
 

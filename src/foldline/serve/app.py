@@ -88,7 +88,12 @@ class ServeApp(Starlette):
             await self.server.error_response(native.WIRE, error)(scope, receive, send)
             return
         scope[RAW_SEND] = send
-        await super().__call__(scope, receive, send)
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            del scope[
+                RAW_SEND
+            ]  # the server knows the scope: a circle, and garbage is collected rarely
 
 
 def _read_settings(settings: ServeSettings | None, options: dict[str, Any]) -> ServeSettings:

@@ -17,8 +17,8 @@ from foldline.serve.proxy_networks import UNIX, read_networks
 
 __all__ = ["FORWARDED", "TrustedProxies", "is_loopback", "is_unix_socket"]
 
-FORWARDED: Final = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded")
-"""Headers by which a proxy shows itself."""
+FORWARDED: Final = frozenset({b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"forwarded"})
+"""Headers by which a proxy shows itself, as ASGI has them: in lower case."""
 
 
 def is_unix_socket(scope: Scope) -> bool:

@@ -30,8 +30,9 @@ from foldline.serve.inputs import check_input
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import ApiKey, Caller
 from foldline.serve.ledger import KeyLedgers
-from foldline.serve.live import EVENTS_AT_ONCE, FREE_EVENTS, Committer, Events, LiveRun
+from foldline.serve.live import EVENTS_AT_ONCE, FREE_EVENTS, Committer, LiveRun
 from foldline.serve.log.answers import Claim
+from foldline.serve.log.events import Events
 from foldline.serve.log.records import RunRecord, RunStatus
 from foldline.serve.log.run_log import NEVER, RunLog
 from foldline.serve.metrics import Metrics
@@ -118,8 +119,8 @@ class RunHost:
         await self.call(self.log.mark_interrupted)
         await self.call(self.log.beat)
         self._chores = [
-            BackgroundTask(self._beat_forever()),
-            BackgroundTask(self._prune_forever()),
+            BackgroundTask(self._beat_forever(), is_of_server=True),
+            BackgroundTask(self._prune_forever(), is_of_server=True),
         ]
 
     def end_runs(self) -> None:
@@ -279,6 +280,8 @@ class RunHost:
             await self._run(work)
         finally:
             self.admission.leave(work.ticket)
+            # Its context knows the request, which knows the run: a circle, and garbage is collected rarely.
+            work.run.task = None
 
     async def _wait_for_turn(self, work: _Work) -> None:
         """Wait in line, and mark the run as running in the log."""

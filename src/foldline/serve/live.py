@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
@@ -20,6 +19,7 @@ from foldline.exceptions import FoldlineError
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.log.answers import Refusal
+from foldline.serve.log.events import EncodedEvent, Events, encode_event
 from foldline.serve.log.records import (
     EventsToKeep,
     RunRecord,
@@ -31,12 +31,10 @@ from foldline.serve.log.requests import Repeat
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.settings import MEBIBYTE
 
-__all__ = ["Committer", "Events", "LiveRun"]
+__all__ = ["Committer", "LiveRun"]
 
 logger = logging.getLogger("foldline.serve")
 
-Events = list[tuple[int, JsonObject]]
-"""Events with their numbers."""
 LONGEST_WAIT: Final = 0.02
 WAIT_PER_RUN: Final = 0.0005
 EVENTS_AT_ONCE: Final = 32
@@ -47,8 +45,8 @@ MOST_UNLOGGED: Final = 1_024
 """A run with more events that are not in the log waits for it."""
 FREE_EVENTS: Final = 8
 """So many events are sent without waiting for a turn."""
-EVENT_SIZE: Final = 1_000
-"""Bytes that an event needs in memory, besides its text."""
+EVENT_SIZE: Final = 64
+"""Bytes that an event needs in memory, besides its JSON."""
 GONE: Final = "it was deleted, or another worker took this one for dead"
 MESSAGE_EDGES: Final = frozenset({"message-start", "message-finish"})
 
@@ -56,15 +54,15 @@ MESSAGE_EDGES: Final = frozenset({"message-start", "message-finish"})
 class LiveRun:
     """A run of this process.
 
-    Its last events are in memory, up to `stream_buffer` bytes of those that are in the log. A follower that is further
-    behind is fed from the log.
+    Its last events are in memory: up to `stream_buffer` bytes, and all that are not in the log yet. A follower that is
+    further behind is fed from the log.
     """
 
     def __init__(
         self, info: RunRecord, committer: Committer, largest: int, stream_buffer: int = MEBIBYTE
     ) -> None:
         self.info = info
-        self.events: list[JsonObject] = []
+        self.events: list[EncodedEvent] = []
         """The events in memory."""
         self.dropped_count = 0
         """The number of events before them, which are in the log only."""
@@ -96,9 +94,8 @@ class LiveRun:
         self._change = Notice()
         self._paced_count = 0
         self._buffer = stream_buffer
-        self._sizes: deque[tuple[int, int]] = deque()
-        """The numbers and sizes of logged events in memory, by commits."""
         self._size = 0
+        """The bytes of the events in memory."""
 
     @property
     def count(self) -> int:
@@ -110,7 +107,7 @@ class LiveRun:
     ) -> None:
         """Add an event."""
         event = make_event(method, data, int(time.time() * 1000), namespace, node)
-        self.events.append(event)
+        self._add(event)
         if self.first_event is None and method != "run":
             self.first_event = time.monotonic()
         if method == "messages":
@@ -128,6 +125,13 @@ class LiveRun:
             )
         self._committer.note(self)
 
+    def _add(self, event: JsonObject) -> None:
+        data = encode_event(event)
+        self.events.append(data)
+        self._size += len(data) + EVENT_SIZE
+        if self._size > self._buffer:
+            self._shrink()
+
     async def pace(self) -> None:
         """Give way to others after some events, and wait for the log where it is far behind."""
         count = self.count - self._paced_count
@@ -142,7 +146,7 @@ class LiveRun:
         """Add the event of the run's end."""
         self.info.status, self.info.finished = status, time.time()
         self.info.result = result
-        self.events.append(end_event(status, result))
+        self._add(end_event(status, result))
         self.is_ending = True
         self._committer.note(self)
 
@@ -169,19 +173,18 @@ class LiveRun:
         self.is_over = batch.is_over
         if self.logged_count < self.count:
             self._committer.note(self)
-        self._shrink(len(batch.events), batch.size)
+        self._shrink()
         self._change.set()
 
-    def _shrink(self, count: int, size: int) -> None:
-        """Drop events that are in the log, the oldest first, where they need too much memory."""
+    def _shrink(self) -> None:
+        """Drop events that are in the log, the oldest first, where those in memory need too much."""
         if self.forgets:
             return  # they leave the log at the end, and readers may be behind
-        size += count * EVENT_SIZE
-        self._sizes.append((count, size))
-        self._size += size
-        while self._size > self._buffer and self._sizes:
-            count, size = self._sizes.popleft()
-            self._size -= size
+        count, logged = 0, self.logged_count - self.dropped_count
+        while self._size > self._buffer and count < logged:
+            self._size -= len(self.events[count]) + EVENT_SIZE
+            count += 1
+        if count:
             self.dropped_count += count
             del self.events[:count]
 
@@ -221,7 +224,7 @@ class LiveRun:
         last = min(self.logged_count - self.dropped_count, first + EVENTS_AT_ONCE)
         return list(enumerate(self.events[first:last], after + 1))
 
-    async def all_events(self) -> list[JsonObject]:
+    async def all_events(self) -> list[EncodedEvent]:
         """Return all logged events, also those that are no more in memory."""
         if not self.dropped_count:
             return self.events[: self.logged_count]
@@ -276,7 +279,7 @@ class Committer:
         """Record that a run has new events."""
         self._dirty[run] = None
         if self._task is None:
-            self._task = BackgroundTask(self._commit_forever())
+            self._task = BackgroundTask(self._commit_forever(), is_of_server=True)
         self._arrival.set()
 
     async def close(self) -> None:

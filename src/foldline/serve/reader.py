@@ -7,7 +7,7 @@ the same operations. Blocks are numbered through the run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
@@ -15,6 +15,7 @@ from foldline.messages import AIMessage, ToolMessage, convert_to_messages
 from foldline.protocol.replay import message_to_events
 from foldline.protocol.writer import EventWriter
 from foldline.serve.json_object import JsonObject
+from foldline.serve.log.events import EncodedEvent, decode_event, method_of
 
 __all__ = ["ChatReader", "Op", "text_of_output"]
 
@@ -24,6 +25,9 @@ Kind = Literal[
     "tool-start", "tool-delta", "tool-end", "ask", "custom", "step", "end",
 ]  # fmt: skip
 
+READ_METHODS: Final = frozenset(
+    {b"messages", b"chunk", b"tools", b"updates", b"input.requested", b"custom", b"run"}
+)
 GROWING: Final = {
     "text-delta": "text",
     "reasoning-delta": "reasoning",
@@ -67,48 +71,64 @@ class ChatReader:
     _writer: EventWriter | None = None
     _pieces: list[Any] = field(default_factory=list)
 
-    def read(self, event: Mapping[str, Any]) -> Iterator[Op]:
-        """Yield the operations of one event."""
-        method, params = event["method"], event["params"]
+    def read(self, event: EncodedEvent) -> Iterable[Op]:
+        """Return the operations of one event. Only events of the methods that have some are parsed."""
+        method = method_of(event)
+        if method not in READ_METHODS:
+            return ()
+        params = decode_event(event)["params"]
         if params["namespace"] and not self.reads_inner:
-            return
-        data = params["data"]
-        if method == "messages":
-            yield from self._message(data)
-        elif method == "chunk":
-            yield from self._chunk(data)
-        elif method == "tools":
-            yield from self._tool(data)
-        elif method == "updates":
-            yield from self._update(data)
-        elif method == "input.requested":
-            yield Op("ask", 0, data["interrupt_id"], data["payload"])
-        elif method == "custom":
-            yield Op("custom", 0, "", data.get("payload") if isinstance(data, Mapping) else data)
-        elif method == "run" and data["event"] != "started":
-            yield from self._close_chunks()
-            yield Op("end", 0, data["event"], data)
+            return ()
+        return self._operations(method, params["data"])
+
+    def _operations(self, method: bytes, data: Any) -> Iterable[Op]:  # noqa: ANN401  of any form
+        ops: Iterable[Op] = ()
+        match method:
+            case b"messages":
+                ops = self._message(data)
+            case b"chunk":
+                ops = self._chunk(data)
+            case b"tools":
+                ops = self._tool(data)
+            case b"updates":
+                ops = self._update(data)
+            case b"input.requested":
+                ops = (Op("ask", 0, data["interrupt_id"], data["payload"]),)
+            case b"custom":
+                content = data.get("payload") if isinstance(data, Mapping) else data
+                ops = (Op("custom", 0, "", content),)
+            case b"run" if data["event"] != "started":
+                ops = self._end(data)
+            case _:
+                pass
+        return ops
+
+    def _end(self, data: JsonObject) -> Iterator[Op]:
+        yield from self._close_chunks()
+        yield Op("end", 0, data["event"], data)
 
     # -- messages
 
-    def _message(self, data: Mapping[str, Any]) -> Iterator[Op]:
+    def _message(self, data: Mapping[str, Any]) -> Iterable[Op]:
+        ops: Iterable[Op] = ()
         match data["event"]:
+            case "content-block-delta":
+                ops = self._grow(data["index"], data["delta"])
+            case "content-block-start":
+                ops = self._start(data["index"], data["content"])
+            case "content-block-finish":
+                ops = self._finish(data["index"], data["content"])
             case "message-start":
                 self.seen.add(data["id"])
                 self._blocks = {}
-                yield Op("message", 0, data["id"], data.get("metadata") or {})
-            case "content-block-start":
-                yield from self._start(data["index"], data["content"])
-            case "content-block-delta":
-                yield from self._grow(data["index"], data["delta"])
-            case "content-block-finish":
-                yield from self._finish(data["index"], data["content"])
+                ops = (Op("message", 0, data["id"], data.get("metadata") or {}),)
             case "message-finish":
-                yield Op("message-end", 0, data.get("finish_reason") or "unknown", data)
+                ops = (Op("message-end", 0, data.get("finish_reason") or "unknown", data),)
             case "message-reset":
-                yield Op("reset", 0, data["id"], data)
+                ops = (Op("reset", 0, data["id"], data),)
             case _:
                 pass  # unknown events are ignored
+        return ops
 
     def _start(self, index: int, content: JsonObject) -> Iterator[Op]:
         kind = content["type"]
@@ -132,31 +152,33 @@ class ChatReader:
 
     def _grow_block(
         self, block: _Block, field_name: str, text: str, *, opens: bool = False
-    ) -> Iterator[Op]:
+    ) -> list[Op]:
         kind: Any = "call-args" if field_name == "args" else field_name
+        ops = []
         if (opens or text) and kind != "call-args" and not block.is_open:
             block.is_open = True
             start: Any = f"{kind}-start"
-            yield Op(start, block.number)
+            ops.append(Op(start, block.number))
         if text:
             block.length += len(text)
-            yield Op(kind, block.number, text)
+            ops.append(Op(kind, block.number, text))
+        return ops
 
-    def _grow(self, index: int, delta: JsonObject) -> Iterator[Op]:
+    def _grow(self, index: int, delta: JsonObject) -> Iterable[Op]:
         block = self._blocks.get(index)
         field_name = GROWING.get(delta["type"])
         if block is None:
-            return
+            return ()
         if field_name is None:
             fields = delta.get("fields") or {}
             block.id = block.id or fields.get("id")
             block.name = block.name or fields.get("name")
-            return
-        if field_name == "args":
-            if not (block.id and block.name):
-                return  # `_finish_call` yields all of it
-            yield from self._open_call(block)
-        yield from self._grow_block(block, field_name, delta[field_name])
+            return ()
+        if field_name != "args":
+            return self._grow_block(block, field_name, delta[field_name])
+        if not (block.id and block.name):
+            return ()  # `_finish_call` yields all of it
+        return (*self._open_call(block), *self._grow_block(block, "args", delta["args"]))
 
     def _finish(self, index: int, content: JsonObject) -> Iterator[Op]:
         block = self._blocks.get(index)

@@ -18,10 +18,8 @@ class RequestKeys:
 
     __slots__ = ("_count", "_digest", "_text")
 
-    def __init__(self, text: str | None, path: str) -> None:
-        if text is not None and not (
-            0 < len(text) <= LONGEST and text.isascii() and text.isprintable()
-        ):
+    def __init__(self, text: str, path: str) -> None:
+        if not (0 < len(text) <= LONGEST and text.isascii() and text.isprintable()):
             raise ServeError(
                 "invalid_request", f"Idempotency-Key has 1 to {LONGEST} printable characters"
             )
@@ -31,13 +29,10 @@ class RequestKeys:
 
     def add_body(self, data: bytes) -> None:
         """Note the body of the request."""
-        if self._text is not None:
-            self._digest.update(data)
+        self._digest.update(data)
 
-    def next(self) -> tuple[str, str] | None:
-        """Return the key and the hash of the request for the next run; None if it has no key."""
-        if self._text is None:
-            return None
+    def next(self) -> tuple[str, str]:
+        """Return the key and the hash of the request for the next run."""
         self._count += 1
         # A line break cannot be in a header: no other request has this key.
         name = self._text if self._count == 1 else f"{self._text}\n{self._count}"

@@ -21,8 +21,9 @@ from foldline.serve.forwarded import FORWARDED, is_loopback, is_unix_socket
 from foldline.serve.host import PING, RunHost
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller, KeyStore
-from foldline.serve.live import Events, LiveRun
+from foldline.serve.live import LiveRun
 from foldline.serve.log.answers import Claim
+from foldline.serve.log.events import EncodedEvent, Events, decode_event, method_of
 from foldline.serve.log.records import RunRecord
 from foldline.serve.log.requests import Repeat
 from foldline.serve.repeats import HEADER, RequestKeys
@@ -86,10 +87,12 @@ class WireCall:
     wire: Wire
     request: Request
     caller: Caller
-    request_keys: RequestKeys = field(init=False)
+    request_keys: RequestKeys | None = field(init=False)
+    """None if the request may not be repeated."""
 
     def __post_init__(self) -> None:
-        self.request_keys = RequestKeys(self.request.headers.get(HEADER), self.request.url.path)
+        key = self.request.headers.get(HEADER)
+        self.request_keys = RequestKeys(key, self.request.url.path) if key is not None else None
 
     async def body(self, *, may_be_empty: bool = False) -> Body:
         """Read the JSON of the request."""
@@ -98,7 +101,8 @@ class WireCall:
     async def bytes(self) -> bytes:
         """Read the body of the request."""
         data = await read_bytes(self.request, self.server.settings.max_body)
-        self.request_keys.add_body(data)
+        if self.request_keys is not None:
+            self.request_keys.add_body(data)
         return data
 
     def path(self, name: str) -> str:
@@ -155,7 +159,7 @@ class WireCall:
             logged_request=logged_request,
             resumes=resumes,
             claims=claims,
-            request_key=self.request_keys.next(),
+            request_key=self.request_keys.next() if self.request_keys is not None else None,
         )
 
     async def resume(
@@ -247,11 +251,11 @@ class WireCall:
         )  # from the start: a stream that began with these would cost all events a step
 
 
-def _is_content(event: JsonObject) -> bool:
-    method = event["method"]
-    if method == "messages":
-        return bool(event["params"]["data"]["event"] != "message-start")
-    return method not in ("run", "lifecycle", "values", "checkpoints")
+def _is_content(event: EncodedEvent) -> bool:
+    method = method_of(event)
+    if method == b"messages":
+        return bool(decode_event(event)["params"]["data"]["event"] != "message-start")
+    return method not in (b"run", b"lifecycle", b"values", b"checkpoints")
 
 
 def _has_content(events: Events) -> bool:
@@ -430,7 +434,7 @@ class Server:
             )
 
     def _is_of_this_machine(self, request: Request) -> bool:
-        is_forwarded = any(name in request.headers for name in FORWARDED)
+        is_forwarded = not FORWARDED.isdisjoint(name for name, _ in request.scope["headers"])
         if is_forwarded and not self.settings.trusted_proxies:
             return False  # it came through a proxy on this machine, from wherever
         if request.client is None:

@@ -15,7 +15,16 @@ from foldline._io.serving import CancelWhen
 from foldline._io.timers import Timers
 from foldline.workflows.events import jsonable
 
-__all__ = ["PING", "RAW_SEND", "SendLimit", "SseResponse", "cancel_on_disconnect", "dump", "event"]
+__all__ = [
+    "PING",
+    "RAW_SEND",
+    "SendLimit",
+    "SseResponse",
+    "cancel_on_disconnect",
+    "dump",
+    "event",
+    "one_line",
+]
 
 PING: Final = b": still here\n\n"
 RAW_SEND: Final = "foldline.send"
@@ -40,6 +49,11 @@ def dump(value: object) -> bytes:
         data = to_json(value)
     except (PydanticSerializationError, UnicodeEncodeError, ValueError):
         data = to_json(_clean(jsonable(value)))
+    return one_line(data)
+
+
+def one_line(data: bytes) -> bytes:
+    """Escape the characters of JSON at which clients may split lines."""
     if data.isascii() or LINE_END.search(data) is None:
         return data
     return LINE_END.sub(lambda match: LINE_ENDS[match[0].decode()].encode(), data)

@@ -143,8 +143,8 @@ class _Cleaner:
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         return self._connection.run(statement, _clean(values))
 
-    def each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        self._connection.each(statement, [_clean(row) for row in rows])
+    def each(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        return self._connection.each(statement, [_clean(row) for row in rows])
 
 
 def _clean(values: Sequence[Any]) -> list[Any]:

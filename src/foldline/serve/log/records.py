@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from foldline.serve.json_object import JsonObject
+from foldline.serve.log.events import EncodedEvent
 
 __all__ = [
     "OVER",
@@ -103,13 +104,11 @@ class EventsToKeep:
 
     run: RunRecord
     first_seq: int
-    events: list[JsonObject]
+    events: list[EncodedEvent]
     is_new: bool = False
     is_over: bool = False
     is_refused: bool = False
     """Whether the run could not start: what it has claimed is free again."""
-    size: int = 0
-    """The bytes of the events; set when they are written."""
 
     @property
     def last_seq(self) -> int:

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import uuid4
 
-from pydantic_core import from_json
-
 from foldline._storage.database import Connection, Database, Row
 from foldline._storage.open_database import open_database
 from foldline._storage.schema import LockNumber
@@ -29,6 +27,7 @@ from foldline.serve.log.answers import (
     claim_answers,
     release_answers,
 )
+from foldline.serve.log.events import Events, split_events
 from foldline.serve.log.holds import settle_worker
 from foldline.serve.log.pruning import delete_rows, prune
 from foldline.serve.log.records import EventsToKeep, RunRecord, ThreadInfo
@@ -53,7 +52,9 @@ IN_THREAD: Final = "WHERE owner = ? AND thread = ?"
 IS_THREAD: Final = "WHERE owner = ? AND id = ?"
 REQUEST_STOP: Final = "UPDATE serve_runs SET stop_asked = 1 WHERE id = ?"
 LEAVE: Final = "DELETE FROM serve_workers WHERE id = ?"
-EVENTS: Final = "SELECT seq, data FROM serve_events WHERE run = ? AND last > ? ORDER BY seq LIMIT ?"
+EVENTS: Final = (
+    "SELECT seq, last, data FROM serve_events WHERE run = ? AND last > ? ORDER BY seq LIMIT ?"
+)
 RUNS_OF: Final = f"SELECT id FROM serve_runs WHERE worker = ? AND {UNDER_WAY}"
 WORKERS_OF_RUNS: Final = (
     f"SELECT worker FROM serve_runs WHERE {UNDER_WAY} UNION SELECT worker FROM serve_holds"
@@ -81,14 +82,6 @@ def worker_name() -> str:
     The first parts are those that older versions read, which may work on the same log.
     """
     return f"{socket.gethostname()}/{os.getpid()}/{uuid4().hex[:8]}/{this_worker().id}"
-
-
-def _load_events(text: str) -> list[JsonObject]:
-    try:
-        events: list[JsonObject] = from_json(text)
-    except ValueError:  # it has halves of characters
-        events = json.loads(text)
-    return events
 
 
 def _load(text: str | None) -> JsonObject | None:
@@ -152,13 +145,12 @@ class RunLog:
             self._interrupt(info)
         return info
 
-    def events(self, id: str, after: int, limit: int = 512) -> list[tuple[int, JsonObject]]:
-        """Return the numbered events after a number, up to a limit."""
-        events: list[tuple[int, JsonObject]] = []
-        for seq, data in self.database.rows(EVENTS, (id, after, limit)):
-            for place, event in enumerate(_load_events(data)):
-                if seq + place > after:
-                    events.append((seq + place, event))
+    def events(self, id: str, after: int, limit: int = 512) -> Events:
+        """Return the numbered events after a number, those of up to `limit` rows."""
+        events: Events = []
+        for seq, last, data in self.database.rows(EVENTS, (id, after, limit)):
+            numbered = enumerate(split_events(data, last - seq + 1), seq)
+            events += [item for item in numbered if item[0] > after]
         return events
 
     def runs(

@@ -15,7 +15,7 @@ from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.live import Events
+from foldline.serve.log.events import EncodedEvent, Events
 from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import ChatReader, Op
 from foldline.serve.server import JsonResponse, Server, WireCall, error_of
@@ -147,7 +147,7 @@ class AguiView:
         """Return the first event."""
         return {"type": "RUN_STARTED", **self._names, "protocolVersion": VERSION}
 
-    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
+    def pieces(self, item: EncodedEvent) -> Iterator[JsonObject]:
         """Return the events of one event of the log."""
         for op in self._reader.read(item):
             yield from self._take(op)

@@ -10,6 +10,7 @@ from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError, failure_of
 from foldline.serve.json_object import JsonObject
+from foldline.serve.log.events import EncodedEvent
 from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import ChatReader, Op
 from foldline.serve.server import WireCall, error_of
@@ -29,16 +30,16 @@ class AnswerView(ABC):
         self._error: ServeError | None = None
 
     @abstractmethod
-    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
+    def pieces(self, item: EncodedEvent) -> Iterator[JsonObject]:
         """Return the wire's events of one event of the log."""
 
-    def consume(self, events: Iterable[JsonObject]) -> None:
+    def consume(self, events: Iterable[EncodedEvent]) -> None:
         """Read events without encoding them."""
         for item in events:
             for _ in self.pieces(item):
                 pass
 
-    def read(self, item: JsonObject) -> Iterator[Op]:
+    def read(self, item: EncodedEvent) -> Iterator[Op]:
         """Yield the operations of an event, and record usage and failures."""
         for op in self._reader.read(item):
             if op.kind == "message-end":

@@ -12,7 +12,7 @@ from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ErrorKind, ServeError
 from foldline.serve.estimate import CHARACTERS_PER_TOKEN, count_characters
 from foldline.serve.json_object import JsonObject
-from foldline.serve.live import Events
+from foldline.serve.log.events import EncodedEvent, Events
 from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import Op
 from foldline.serve.server import JsonResponse, Server, WireCall
@@ -130,7 +130,7 @@ class MessageView(AnswerView):
         self._refusal: JsonObject | None = None
         self.has_begun = False
 
-    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
+    def pieces(self, item: EncodedEvent) -> Iterator[JsonObject]:
         """Return the events of one event of the log."""
         for op in self.read(item):
             for piece in self._take(op):

@@ -14,7 +14,7 @@ from foldline.serve.answering import AnyRun
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.json_object import JsonObject
-from foldline.serve.live import Events
+from foldline.serve.log.events import Events
 from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.answer_view import chat_request, read_chat

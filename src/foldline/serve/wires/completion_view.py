@@ -8,6 +8,7 @@ from typing import Final
 from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
+from foldline.serve.log.events import EncodedEvent
 from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import Op
 from foldline.serve.wires.answer_view import AnswerView, web_citations
@@ -61,7 +62,7 @@ class ChoiceView(AnswerView):
         self._has_begun = False
         self._separates = False
 
-    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
+    def pieces(self, item: EncodedEvent) -> Iterator[JsonObject]:
         """Return the chunks of one event of the log."""
         for op in self.read(item):
             delta = self._delta(op)
@@ -182,7 +183,7 @@ class ChoiceView(AnswerView):
 class TextChoiceView(ChoiceView):
     """One choice of a text completion: the text of the answer, and nothing else."""
 
-    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
+    def pieces(self, item: EncodedEvent) -> Iterator[JsonObject]:
         """Return the chunks of one event of the log."""
         for op in self.read(item):
             text = (self._delta(op) or {}).get("content")

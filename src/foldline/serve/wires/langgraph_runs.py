@@ -13,7 +13,7 @@ from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ErrorKind, ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.live import Events
+from foldline.serve.log.events import Events
 from foldline.serve.log.records import RunRecord
 from foldline.serve.server import ClientLeftError, JsonResponse, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event

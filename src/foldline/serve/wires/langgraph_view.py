@@ -9,6 +9,7 @@ from foldline.messages import AIMessage
 from foldline.messages._view import ChunkView
 from foldline.protocol.fold import MessageBuilder
 from foldline.serve.json_object import JsonObject
+from foldline.serve.log.events import EncodedEvent, decode_event
 from foldline.serve.log.records import RunRecord
 from foldline.workflows.events import jsonable
 
@@ -31,9 +32,10 @@ class RunView:
         self._chunks: dict[tuple[str, ...], ChunkView] = {}
         self._builders: dict[tuple[str, ...], MessageBuilder] = {}
 
-    def pieces(self, item: JsonObject) -> Iterator[tuple[str, object]]:
+    def pieces(self, item: EncodedEvent) -> Iterator[tuple[str, object]]:
         """Yield the pairs of one event of the log, in each mode."""
-        method, params = item["method"], item["params"]
+        event = decode_event(item)
+        method, params = event["method"], event["params"]
         data, namespace = params["data"], tuple(params["namespace"])
         if method == "run" and data["event"] == "started":
             yield "metadata", {"run_id": self.id, "attempt": 1}

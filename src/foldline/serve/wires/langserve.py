@@ -20,6 +20,7 @@ from foldline.serve.apps import InnerView, RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
+from foldline.serve.log.events import decode_event
 from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.native import decode_config, decode_input
@@ -231,7 +232,7 @@ async def _pieces(
         if not items:
             yield PING
         for _, item in items:
-            data = piece_of(item)
+            data = piece_of(decode_event(item))
             if data is not None:
                 yield event(as_langserve(data), "data")
     if run.info.status not in ("success", "waiting"):

@@ -15,6 +15,7 @@ from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, parse_json
 from foldline.serve.errors import ErrorKind, ServeError
 from foldline.serve.json_object import JsonObject
+from foldline.serve.log.events import EncodedEvent
 from foldline.serve.reader import ChatReader, text_of_output
 from foldline.serve.server import ClientLeftError, JsonResponse, Server, WireCall, error_of
 from foldline.serve.wires.native import decode_input
@@ -187,7 +188,7 @@ async def _call_tool(call: WireCall, params: Body) -> JsonObject:
     return {"content": [{"type": "text", "text": text}], "isError": False}
 
 
-def _last_text(events: list[JsonObject], output: object, app: ServedApp) -> str:
+def _last_text(events: list[EncodedEvent], output: object, app: ServedApp) -> str:
     if not _is_chat(app):
         return text_of_output(output)
     reader, text = ChatReader(), ""

@@ -16,10 +16,10 @@ from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, check_media
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.live import Events
+from foldline.serve.log.events import EncodedEvent, Events, decode_event, method_of
 from foldline.serve.log.records import RunRecord
 from foldline.serve.server import JsonResponse, Server, WireCall, error_of
-from foldline.serve.sse import PING, SseResponse, event
+from foldline.serve.sse import PING, SseResponse, event, one_line
 from foldline.serve.wires.chat_request import decode_options
 from foldline.workflows.interrupts import Command
 
@@ -27,6 +27,8 @@ __all__ = ["decode_config", "decode_input", "routes"]
 
 DEEPEST: Final = 500
 LOADABLE: Final = "messages"
+HALF_CHARACTER: Final = rb"\ud"
+"""How the JSON of a half of a character begins, which the log keeps."""
 
 
 class NativeErrors:
@@ -152,19 +154,27 @@ async def _stream(
         if not batch:
             yield PING
             continue
-        has_ended = any(
-            item["method"] == "run" and item["params"]["data"]["event"] != "started"
-            for _, item in batch
-        )
-        yield b"".join(
-            event({"type": "event", "seq": seq, **item}, item["method"], seq) for seq, item in batch
-        )
+        has_ended = any(_is_end(item) for _, item in batch)
+        yield b"".join(_numbered(seq, item) for seq, item in batch)
     if has_ended:
         return
     info = await call.server.host.find(call.caller, info.id)
     if info.status in ("interrupted", "error"):  # the server died, so no event says the end
         data = {"event": info.status, "error": error_of(info).as_json(), "usage": None}
         yield event({"type": "end", "method": "run", "params": {"data": data}}, "run")
+
+
+def _is_end(item: EncodedEvent) -> bool:
+    return method_of(item) == b"run" and decode_event(item)["params"]["data"]["event"] != "started"
+
+
+def _numbered(seq: int, item: EncodedEvent) -> bytes:
+    """Return an event with its number as a server-sent event; its JSON goes on as it is."""
+    method = method_of(item)
+    if HALF_CHARACTER in item:  # clients may refuse it
+        return event({"type": "event", "seq": seq, **decode_event(item)}, method.decode(), seq)
+    head = b'id: %d\nevent: %s\ndata: {"type":"event","seq":%d,' % (seq, method, seq)
+    return head + one_line(item[1:]) + b"\n\n"
 
 
 async def stop_run(call: WireCall) -> Response:

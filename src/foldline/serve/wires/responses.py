@@ -14,7 +14,7 @@ from foldline.serve.apps import ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.live import Events
+from foldline.serve.log.events import Events
 from foldline.serve.log.records import RunRecord
 from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.sse import PING, SseResponse, event

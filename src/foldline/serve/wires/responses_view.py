@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
+from foldline.serve.log.events import EncodedEvent
 from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import Op
 from foldline.serve.wires.answer_view import AnswerView, web_citations
@@ -41,7 +42,7 @@ class ResponseView(AnswerView):
 
     # -- events
 
-    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
+    def pieces(self, item: EncodedEvent) -> Iterator[JsonObject]:
         """Return the events of one event of the log."""
         if not self._has_begun:
             self._has_begun = True

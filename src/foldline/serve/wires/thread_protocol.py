@@ -18,7 +18,7 @@ from foldline.serve.apps import RunRequest
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.live import Events
+from foldline.serve.log.events import Events, decode_event
 from foldline.serve.log.records import RunRecord
 from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
@@ -229,8 +229,10 @@ def _encode_events(info: RunRecord, batch: Events, offset: int, filter: Filter) 
     text = b""
     for seq, item in batch:
         number = offset + seq
-        published = _to_protocol(info, item)
-        if number <= filter.since or published is None:
+        if number <= filter.since:
+            continue
+        published = _to_protocol(info, decode_event(item))
+        if published is None:
             continue
         params = published["params"]
         if filter.takes(published["method"], params["namespace"], params["data"]):

@@ -14,7 +14,7 @@ from foldline.serve.apps import RunRequest
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.live import Events
+from foldline.serve.log.events import EncodedEvent, Events
 from foldline.serve.reader import ChatReader, Op
 from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
@@ -159,7 +159,7 @@ class UiStream:
         self.reason = "stop"
         self.error: str | None = None
 
-    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
+    def pieces(self, item: EncodedEvent) -> Iterator[JsonObject]:
         """Return the chunks of one event of the log."""
         if not self._has_begun:
             self._has_begun = True
