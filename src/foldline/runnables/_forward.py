@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from foldline._config import RunnableConfig
-    from foldline._streams.stream import AsyncChatModelStream as AsyncChatModelStream
-    from foldline._streams.stream import ChatModelStream as ChatModelStream
+    from foldline._streams.stream import (
+        AsyncChatModelStream as AsyncChatModelStream,
+        ChatModelStream as ChatModelStream,
+    )
     from foldline.batches.job import BatchJob as BatchJob
     from foldline.batches.options import BatchOptions as BatchOptions
     from foldline.runnables.base import Runnable

@@ -34,7 +34,7 @@ from foldline import _io, _run
 from foldline._config import Configs, RunnableConfig
 from foldline._io import IO
 from foldline._io.drive import drive, drive_each
-from foldline._lazy import Loader, lazy_exports
+from foldline._lazy import forward_names
 from foldline._run import Kind, Run
 from foldline._traceback import closing, cut_traceback
 from foldline.exceptions import UnsupportedError
@@ -784,17 +784,17 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
 
 
 # Names that LangChain has in this module.
-__getattr__: Loader = lazy_exports(
+forward_names(
     __name__,
     {
-        "._chain": "chain",
-        ".binding": "RunnableBinding RunnableBindingBase",
-        ".coerce": "RunnableLike coerce_to_runnable",
-        ".each": "RunnableEach RunnableEachBase",
-        ".generator": "RunnableGenerator",
-        ".lambda_": "RunnableLambda",
-        ".parallel": "RunnableMap RunnableParallel",
-        ".sequence": "RunnableSequence",
-        ".serializable": "RunnableSerializable",
+        "foldline.runnables._chain": "chain",
+        "foldline.runnables.binding": "RunnableBinding RunnableBindingBase",
+        "foldline.runnables.coerce": "RunnableLike coerce_to_runnable",
+        "foldline.runnables.each": "RunnableEach RunnableEachBase",
+        "foldline.runnables.generator": "RunnableGenerator",
+        "foldline.runnables.lambda_": "RunnableLambda",
+        "foldline.runnables.parallel": "RunnableMap RunnableParallel",
+        "foldline.runnables.sequence": "RunnableSequence",
+        "foldline.runnables.serializable": "RunnableSerializable",
     },
 )
