@@ -1,6 +1,8 @@
-"""The methods of `Runnable` that build other runnables, as functions that `Runnable` calls.
+"""The methods of `Runnable` that build other runnables: each is a function here, and an attribute of the class.
 
-This is the only file that imports from layers above, with local imports.
+They stand outside of the class because every class that they build derives from `Runnable`: each imports what it builds
+when it is called. Three of them build what lies in layers above, and nothing else in the package imports upward: the
+three arrows are named in the contract (`tool.importlinter` in pyproject.toml).
 """
 
 from __future__ import annotations
@@ -9,17 +11,19 @@ from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
     Callable,
-    Iterable,
+    Coroutine,
     Iterator,
     Mapping,
     Sequence,
 )
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
+
+from typing_extensions import TypeVar
 
 from foldline._config import Configs
 from foldline._io import IO
 from foldline._run import CALL_KEYWORDS
-from foldline.utils.suggest import checked_names, warn_of_typo
+from foldline.runnables._call_options import check_options
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -27,62 +31,81 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from foldline._config import RunnableConfig
-    from foldline._streams.stream import (
-        AsyncChatModelStream as AsyncChatModelStream,
-        ChatModelStream as ChatModelStream,
-    )
-    from foldline.batches.job import BatchJob as BatchJob
-    from foldline.batches.options import BatchOptions as BatchOptions
+    from foldline._streams.stream import AsyncChatModelStream, ChatModelStream
+    from foldline.batches import BatchJob, BatchOptions
+    from foldline.messages import AIMessage
     from foldline.runnables.base import Runnable
     from foldline.runnables.fallbacks import RunnableWithFallbacks
     from foldline.runnables.graph import Graph
     from foldline.runnables.retry import ExponentialJitterParams
+    from foldline.runnables.schema import EventsVersion, StreamEvent
     from foldline.runnables.sequence import RunnableSequence
     from foldline.runnables.utils import AnyConfigurableField, ConfigurableField
     from foldline.tracers.log_stream import RunLogPatch
     from foldline.tracers.root_listeners import AsyncListener, Listener
 
-Input = TypeVar("Input")
-Output = TypeVar("Output")
-Chunk = TypeVar("Chunk")
+In = TypeVar("In")
+Out = TypeVar("Out")
+Piece = TypeVar("Piece")
 Other = TypeVar("Other")
-EventsVersion = Literal["v1", "v2", "v3"]
-
-
-# -- options of a call
-
-
-def check_options(runnable: Runnable[Any, Any], names: Iterable[str], *others: str) -> None:
-    """Warn once of each option that resembles a known one, of this runnable or of `others`."""
-    owner = type(runnable).__name__
-    for name in names:
-        if (owner, name) in checked_names:
-            continue
-        if runnable._accepts_option(name):
-            checked_names.add((owner, name))
-        else:
-            known = (*runnable._option_names(), *others)
-            warn_of_typo(owner, name, known, "it is passed on as given")
+OtherPiece = TypeVar("OtherPiece")
 
 
 # -- sequences
 
 
-def or_(self: Runnable[Input, Output], other: object) -> RunnableSequence[Input, Any]:
+@overload
+def or_(
+    self: Runnable[In, Out], other: Runnable[Out, Other, OtherPiece]
+) -> RunnableSequence[In, Other, OtherPiece]: ...
+@overload
+def or_(
+    self: Runnable[In, Out], other: Mapping[str, Any]
+) -> RunnableSequence[In, dict[str, Any]]: ...
+@overload
+def or_(
+    self: Runnable[In, Out], other: Callable[[Out], Coroutine[Any, Any, Other]]
+) -> RunnableSequence[In, Other]: ...
+@overload
+def or_(self: Runnable[In, Out], other: Callable[[Out], Other]) -> RunnableSequence[In, Other]: ...
+@overload
+def or_(self: Runnable[In, Out], other: Callable[..., Any]) -> RunnableSequence[In, Any]: ...
+def or_(self: Runnable[In, Out], other: object) -> RunnableSequence[In, Any]:
+    """Run this, then the other: a runnable, a function, or a dict of them."""
     return self.pipe(other)
 
 
+@overload
 def ror_(
-    self: Runnable[Input, Output, Chunk], other: object
-) -> RunnableSequence[Any, Output, Chunk]:
+    self: Runnable[In, Out, Piece], other: Mapping[str, Any]
+) -> RunnableSequence[Any, Out, Piece]: ...
+@overload
+def ror_(
+    self: Runnable[In, Out, Piece], other: Callable[[Other], Any]
+) -> RunnableSequence[Other, Out, Piece]: ...
+def ror_(self: Runnable[In, Out, Piece], other: object) -> RunnableSequence[Any, Out, Piece]:
+    """Run the other (a function, or a dict of branches), then this."""
     from foldline.runnables.sequence import sequence_of
 
     return sequence_of([other, self])
 
 
+@overload
 def pipe(
-    self: Runnable[Input, Output], *others: object, name: str | None = None
-) -> RunnableSequence[Input, Any]:
+    self: Runnable[In, Out],
+    other: Runnable[Out, Other, OtherPiece],
+    /,
+    *,
+    name: str | None = None,
+) -> RunnableSequence[In, Other, OtherPiece]: ...
+@overload
+def pipe(
+    self: Runnable[In, Out], *others: object, name: str | None = None
+) -> RunnableSequence[In, Any]: ...
+def pipe(
+    self: Runnable[In, Out], *others: object, name: str | None = None
+) -> RunnableSequence[In, Any]:
+    """Run this, then the others in turn."""
     from foldline.runnables.sequence import sequence_of
 
     return sequence_of([self, *others], name=name)
@@ -91,7 +114,8 @@ def pipe(
 # -- bindings
 
 
-def bind(self: Runnable[Input, Output, Chunk], **kwargs: object) -> Runnable[Input, Output, Chunk]:
+def bind(self: Runnable[In, Out, Piece], **kwargs: object) -> Runnable[In, Out, Piece]:
+    """Return a runnable that is always called with these keyword arguments too."""
     from foldline.runnables.binding import RunnableBinding
 
     check_options(self, kwargs, *CALL_KEYWORDS)
@@ -99,8 +123,9 @@ def bind(self: Runnable[Input, Output, Chunk], **kwargs: object) -> Runnable[Inp
 
 
 def with_config(
-    self: Runnable[Input, Output, Chunk], config: RunnableConfig | None = None, **kwargs: object
-) -> Runnable[Input, Output, Chunk]:
+    self: Runnable[In, Out, Piece], config: RunnableConfig | None = None, **kwargs: object
+) -> Runnable[In, Out, Piece]:
+    """Return a runnable with a config that each call's config is merged over."""
     from foldline.runnables.binding import RunnableBinding
 
     bound_config = cast("RunnableConfig", {**(config or {}), **kwargs})
@@ -108,8 +133,9 @@ def with_config(
 
 
 def with_types(
-    self: Runnable[Input, Output, Chunk], *, input_type: object = None, output_type: object = None
-) -> Runnable[Input, Output, Chunk]:
+    self: Runnable[In, Out, Piece], *, input_type: object = None, output_type: object = None
+) -> Runnable[In, Out, Piece]:
+    """Set the types of input and output, if they cannot be inferred."""
     from foldline.runnables.binding import RunnableBinding
 
     return RunnableBinding(bound=self, custom_input_type=input_type, custom_output_type=output_type)
@@ -118,22 +144,25 @@ def with_types(
 # -- lists and dicts
 
 
-def map_(self: Runnable[Input, Output]) -> Runnable[Sequence[Input], list[Output]]:
+def map(self: Runnable[In, Out]) -> Runnable[Sequence[In], list[Out]]:
+    """Return a runnable that runs this for each item of a list."""
     from foldline.runnables.each import RunnableEach
 
     return RunnableEach(bound=self)
 
 
-def pick(self: Runnable[Input, Output], keys: str | list[str]) -> RunnableSequence[Input, Any]:
+def pick(self: Runnable[In, Out], keys: str | list[str]) -> RunnableSequence[In, Any]:
+    """Pick keys from this runnable's output dict: the value of one, or a smaller dict."""
     from foldline.runnables.passthrough import RunnablePick
 
     return self.pipe(RunnablePick(keys))
 
 
 def assign(
-    self: Runnable[Input, Output],
+    self: Runnable[In, Out],
     **kwargs: Runnable[dict[str, Any], Any] | Callable[..., Any] | Mapping[str, Any],
-) -> RunnableSequence[Input, dict[str, Any]]:
+) -> RunnableSequence[In, dict[str, Any]]:
+    """Add keys to this runnable's output dict, each computed by a runnable from that dict."""
     from foldline.runnables.parallel import RunnableParallel
     from foldline.runnables.passthrough import RunnableAssign
 
@@ -143,40 +172,83 @@ def assign(
 # -- events and logs
 
 
+@overload
 def astream_events(
-    self: Runnable[Input, Output],
+    self: Runnable[In, Out, Piece],
+    input: object,
+    config: RunnableConfig | None = None,
+    *,
+    version: Literal["v1", "v2"] = "v2",
+    **kwargs: object,
+) -> AsyncGenerator[StreamEvent, None]: ...
+@overload
+def astream_events(
+    self: Runnable[In, AIMessage, Piece],
+    input: object,
+    config: RunnableConfig | None = None,
+    *,
+    version: Literal["v3"],
+    **kwargs: object,
+) -> Coroutine[Any, Any, AsyncChatModelStream]: ...
+def astream_events(
+    self: Runnable[In, Out, Piece],
     input: object,
     config: RunnableConfig | None = None,
     *,
     version: EventsVersion = "v2",
     **kwargs: object,
-) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-    """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`)."""
+) -> object:
+    """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`).
+
+    With `version="v3"`: the events of a chat model's answer, as `astream_v2` returns them.
+    """
     from foldline.tracers.event_stream import astream_events
 
     return astream_events(self, input, config, version=version, **kwargs)
 
 
+@overload
 def stream_events(
-    self: Runnable[Input, Output],
+    self: Runnable[In, Out, Piece],
+    input: object,
+    config: RunnableConfig | None = None,
+    *,
+    version: Literal["v1", "v2"] = "v2",
+    **kwargs: object,
+) -> Iterator[StreamEvent]: ...
+@overload
+def stream_events(
+    self: Runnable[In, AIMessage, Piece],
+    input: object,
+    config: RunnableConfig | None = None,
+    *,
+    version: Literal["v3"],
+    **kwargs: object,
+) -> ChatModelStream: ...
+def stream_events(
+    self: Runnable[In, Out, Piece],
     input: object,
     config: RunnableConfig | None = None,
     *,
     version: EventsVersion = "v2",
     **kwargs: object,
-) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-    """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`)."""
+) -> object:
+    """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`).
+
+    With `version="v3"`: the events of a chat model's answer, as `stream_v2` returns them.
+    """
     from foldline.tracers.event_stream import stream_events
 
     return stream_events(self, input, config, version=version, **kwargs)
 
 
 def astream_log(
-    self: Runnable[Input, Output],
+    self: Runnable[In, Out],
     input: object,
     config: RunnableConfig | None = None,
     **kwargs: Any,
 ) -> AsyncGenerator[RunLogPatch, None]:
+    """Return the log of a run and of those inside it as patches, or with `diff=False` as it grows."""
     from foldline.tracers.log_stream import astream_log
 
     return astream_log(self, input, config, **kwargs)
@@ -186,7 +258,7 @@ def astream_log(
 
 
 def with_retry(
-    self: Runnable[Input, Output, Chunk],
+    self: Runnable[In, Out, Piece],
     *,
     retry_if_exception_type: tuple[type[BaseException], ...] | Callable[[BaseException], bool] = (
         Exception,
@@ -194,7 +266,8 @@ def with_retry(
     wait_exponential_jitter: bool = True,
     exponential_jitter_params: ExponentialJitterParams | None = None,
     stop_after_attempt: int = 3,
-) -> Runnable[Input, Output, Chunk]:
+) -> Runnable[In, Out, Piece]:
+    """Retry when this fails, `stop_after_attempt` attempts in all."""
     from foldline.runnables.retry import RunnableRetry
 
     return RunnableRetry(
@@ -207,12 +280,13 @@ def with_retry(
 
 
 def with_fallbacks(
-    self: Runnable[Input, Output, Chunk],
-    fallbacks: Sequence[Runnable[Input, Output, Chunk]],
+    self: Runnable[In, Out, Piece],
+    fallbacks: Sequence[Runnable[In, Out, Piece]],
     *,
     exceptions_to_handle: tuple[type[BaseException], ...] = (Exception,),
     exception_key: str | None = None,
-) -> RunnableWithFallbacks[Input, Output, Chunk]:
+) -> RunnableWithFallbacks[In, Out, Piece]:
+    """Run the fallbacks in order until one succeeds, when this fails."""
     from foldline.runnables.fallbacks import RunnableWithFallbacks
 
     return RunnableWithFallbacks(
@@ -227,12 +301,13 @@ def with_fallbacks(
 
 
 def with_listeners(
-    self: Runnable[Input, Output, Chunk],
+    self: Runnable[In, Out, Piece],
     *,
     on_start: Listener | None = None,
     on_end: Listener | None = None,
     on_error: Listener | None = None,
-) -> Runnable[Input, Output, Chunk]:
+) -> Runnable[In, Out, Piece]:
+    """Call functions with the traced run when it starts, ends or fails."""
     from foldline.runnables.binding import RunnableBinding
     from foldline.tracers.root_listeners import RootListenersTracer
 
@@ -249,12 +324,13 @@ def with_listeners(
 
 
 def with_alisteners(
-    self: Runnable[Input, Output, Chunk],
+    self: Runnable[In, Out, Piece],
     *,
     on_start: AsyncListener | None = None,
     on_end: AsyncListener | None = None,
     on_error: AsyncListener | None = None,
-) -> Runnable[Input, Output, Chunk]:
+) -> Runnable[In, Out, Piece]:
+    """Await functions with the traced run when it starts, ends or fails."""
     from foldline.runnables.binding import RunnableBinding
     from foldline.tracers.root_listeners import AsyncRootListenersTracer
 
@@ -274,21 +350,23 @@ def with_alisteners(
 
 
 def configurable_fields(
-    self: Runnable[Input, Output, Chunk], **kwargs: AnyConfigurableField
-) -> Runnable[Input, Output, Chunk]:
+    self: Runnable[In, Out, Piece], **kwargs: AnyConfigurableField
+) -> Runnable[In, Out, Piece]:
+    """Make settings configurable through `config["configurable"]`."""
     from foldline.runnables.configurable import RunnableConfigurableFields
 
     return RunnableConfigurableFields(default=self, fields=kwargs)
 
 
 def configurable_alternatives(
-    self: Runnable[Input, Output, Chunk],
+    self: Runnable[In, Out, Piece],
     which: ConfigurableField,
     *,
     default_key: str = "default",
     prefix_keys: bool = False,
-    **kwargs: Runnable[Input, Output, Chunk] | Callable[[], Runnable[Input, Output, Chunk]],
-) -> Runnable[Input, Output, Chunk]:
+    **kwargs: Runnable[In, Out, Piece] | Callable[[], Runnable[In, Out, Piece]],
+) -> Runnable[In, Out, Piece]:
+    """Make other runnables available in place of this one through `config["configurable"]`."""
     from foldline.runnables.configurable import RunnableConfigurableAlternatives
 
     return RunnableConfigurableAlternatives(
@@ -304,13 +382,14 @@ def configurable_alternatives(
 
 
 def as_tool(
-    self: Runnable[Input, Output],
+    self: Runnable[In, Out],
     args_schema: type[BaseModel] | None = None,
     *,
     name: str | None = None,
     description: str | None = None,
     arg_types: dict[str, type] | None = None,
-) -> Any:  # noqa: ANN401  a tool, which is of a layer above
+) -> Any:  # noqa: ANN401  a tool, a class of a layer above
+    """Return a tool that a model may call."""
     from foldline.tools.convert import convert_runnable_to_tool
 
     return convert_runnable_to_tool(
@@ -318,7 +397,8 @@ def as_tool(
     )
 
 
-def get_graph(self: Runnable[Input, Output], config: RunnableConfig | None = None) -> Graph:
+def get_graph(self: Runnable[In, Out], config: RunnableConfig | None = None) -> Graph:
+    """Return the graph of this runnable: its parts and the edges between them."""
     from foldline.runnables._graph_of import graph_of
 
     return graph_of(self, config)
@@ -328,13 +408,13 @@ def get_graph(self: Runnable[Input, Output], config: RunnableConfig | None = Non
 
 
 def batch_job(
-    self: Runnable[Input, Output], inputs: object = None, **options: Unpack[BatchOptions]
+    self: Runnable[In, Out], inputs: object = None, **options: Unpack[BatchOptions]
 ) -> BatchJob:
     """Return a job that runs each input once, live or in the provider's batches, and stores the results.
 
     `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None continues the job in the store.
     """
-    from foldline.batches.job import BatchJob as BatchJob
+    from foldline.batches import BatchJob
 
     return BatchJob(self, inputs, **options)
 
