@@ -18,11 +18,14 @@ from abc import ABC
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
+    Callable,
+    Coroutine,
     Iterable,
     Iterator,
+    Mapping,
     Sequence,
 )
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, cast, overload
 
 from pydantic import BaseModel
 from typing_extensions import TypeVar
@@ -32,17 +35,29 @@ from foldline._config import Configs, RunnableConfig
 from foldline._io import IO
 from foldline._io.drive import drive, drive_each
 from foldline._lazy import forward_names
-from foldline._run import Kind, Run
+from foldline._run import CALL_KEYWORDS, Kind, Run
 from foldline._traceback import closing, cut_traceback
 from foldline.exceptions import UnsupportedError
-from foldline.runnables import _composing, _stream_call, _trace, _types
+from foldline.runnables import _executor, _stream_call, _trace, _types, _with_config
+from foldline.runnables._call_options import check_options
 from foldline.runnables._legacy import NO_OVERRIDES, bind_overrides
 from foldline.runnables._stream_call import EventStream, StreamCall
 from foldline.utils.short_repr import short_repr
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from foldline._streams.stream import AsyncChatModelStream, ChatModelStream
+    from foldline.batches import BatchJob, BatchOptions
     from foldline.messages import AIMessage
+    from foldline.runnables.fallbacks import RunnableWithFallbacks
+    from foldline.runnables.graph import Graph
+    from foldline.runnables.retry import ExponentialJitterParams
+    from foldline.runnables.schema import EventsVersion, StreamEvent
+    from foldline.runnables.sequence import RunnableSequence
+    from foldline.runnables.utils import AnyConfigurableField, ConfigurableField
+    from foldline.tracers.log_stream import RunLogPatch
+    from foldline.tracers.root_listeners import AsyncListener, Listener
     from foldline.utils.progress import ProgressOption
 
 Input = TypeVar("Input", contravariant=True)
@@ -53,7 +68,10 @@ if TYPE_CHECKING:
 else:  # Python 3.13 would make each subclass of `Runnable[A, B]` generic in `Output`
     Chunk = TypeVar("Chunk", covariant=True, default=Any)
 In = TypeVar("In")
+Out = TypeVar("Out")
 Piece = TypeVar("Piece")
+Other = TypeVar("Other")
+OtherPiece = TypeVar("OtherPiece")
 
 
 class Runnable(ABC, Generic[Input, Output, Chunk]):
@@ -170,7 +188,7 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
     ) -> list[Any]:
         inputs = _trace.batch_inputs(inputs)
         if kwargs.get("executor") is not None:
-            return await _composing.batch_on(
+            return await _executor.batch_on(
                 self, inputs, config, io, kwargs, keep_errors=keep_errors
             )
         results: list[Any] = [None] * len(inputs)
@@ -502,33 +520,335 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
         """Return whether an option is known although it resembles another."""
         return False
 
-    # -- methods that build other runnables: see `_composing`
+    # -- methods that build other runnables: each imports what it builds, a class derived from this one
 
-    __or__ = _composing.or_
-    __ror__ = _composing.ror_
-    pipe = _composing.pipe
-    bind = _composing.bind
-    with_config = _composing.with_config
-    with_types = _composing.with_types
-    map = _composing.map
-    pick = _composing.pick
-    assign = _composing.assign
-    astream_events = _composing.astream_events
-    stream_events = _composing.stream_events
-    astream_log = _composing.astream_log
-    with_retry = _composing.with_retry
-    with_fallbacks = _composing.with_fallbacks
-    with_listeners = _composing.with_listeners
-    with_alisteners = _composing.with_alisteners
-    configurable_fields = _composing.configurable_fields
-    configurable_alternatives = _composing.configurable_alternatives
-    as_tool = _composing.as_tool
-    get_graph = _composing.get_graph
-    batch_job = _composing.batch_job
-    _call_with_config = _composing._call_with_config
-    _acall_with_config = _composing._acall_with_config
-    _transform_stream_with_config = _composing._transform_stream_with_config
-    _atransform_stream_with_config = _composing._atransform_stream_with_config
+    @overload
+    def __or__(
+        self: Runnable[In, Out], other: Runnable[Out, Other, OtherPiece]
+    ) -> RunnableSequence[In, Other, OtherPiece]: ...
+    @overload
+    def __or__(
+        self: Runnable[In, Out], other: Mapping[str, Any]
+    ) -> RunnableSequence[In, dict[str, Any]]: ...
+    @overload
+    def __or__(
+        self: Runnable[In, Out], other: Callable[[Out], Coroutine[Any, Any, Other]]
+    ) -> RunnableSequence[In, Other]: ...
+    @overload
+    def __or__(
+        self: Runnable[In, Out], other: Callable[[Out], Other]
+    ) -> RunnableSequence[In, Other]: ...
+    @overload
+    def __or__(self: Runnable[In, Out], other: Callable[..., Any]) -> RunnableSequence[In, Any]: ...
+    def __or__(self: Runnable[In, Out], other: object) -> RunnableSequence[In, Any]:
+        """Run this, then the other: a runnable, a function, or a dict of them."""
+        return self.pipe(other)
+
+    @overload
+    def __ror__(
+        self: Runnable[In, Out, Piece], other: Mapping[str, Any]
+    ) -> RunnableSequence[Any, Out, Piece]: ...
+    @overload
+    def __ror__(
+        self: Runnable[In, Out, Piece], other: Callable[[Other], Any]
+    ) -> RunnableSequence[Other, Out, Piece]: ...
+    def __ror__(self: Runnable[In, Out, Piece], other: object) -> RunnableSequence[Any, Out, Piece]:
+        """Run the other (a function, or a dict of branches), then this."""
+        from foldline.runnables.sequence import sequence_of
+
+        return sequence_of([other, self])
+
+    @overload
+    def pipe(
+        self: Runnable[In, Out],
+        other: Runnable[Out, Other, OtherPiece],
+        /,
+        *,
+        name: str | None = None,
+    ) -> RunnableSequence[In, Other, OtherPiece]: ...
+    @overload
+    def pipe(
+        self: Runnable[In, Out], *others: object, name: str | None = None
+    ) -> RunnableSequence[In, Any]: ...
+    def pipe(
+        self: Runnable[In, Out], *others: object, name: str | None = None
+    ) -> RunnableSequence[In, Any]:
+        """Run this, then the others in turn."""
+        from foldline.runnables.sequence import sequence_of
+
+        return sequence_of([self, *others], name=name)
+
+    def bind(self: Runnable[In, Out, Piece], **kwargs: object) -> Runnable[In, Out, Piece]:
+        """Return a runnable that is always called with these keyword arguments too."""
+        from foldline.runnables.binding import RunnableBinding
+
+        check_options(self, kwargs, *CALL_KEYWORDS)
+        return RunnableBinding(bound=self, kwargs=kwargs)
+
+    def with_config(
+        self: Runnable[In, Out, Piece], config: RunnableConfig | None = None, **kwargs: object
+    ) -> Runnable[In, Out, Piece]:
+        """Return a runnable with a config that each call's config is merged over."""
+        from foldline.runnables.binding import RunnableBinding
+
+        bound_config = cast("RunnableConfig", {**(config or {}), **kwargs})
+        return RunnableBinding(bound=self, config=bound_config)
+
+    def with_types(
+        self: Runnable[In, Out, Piece], *, input_type: object = None, output_type: object = None
+    ) -> Runnable[In, Out, Piece]:
+        """Set the types of input and output, if they cannot be inferred."""
+        from foldline.runnables.binding import RunnableBinding
+
+        return RunnableBinding(
+            bound=self, custom_input_type=input_type, custom_output_type=output_type
+        )
+
+    def map(self: Runnable[In, Out]) -> Runnable[Sequence[In], list[Out]]:
+        """Return a runnable that runs this for each item of a list."""
+        from foldline.runnables.each import RunnableEach
+
+        return RunnableEach(bound=self)
+
+    def pick(self: Runnable[In, Out], keys: str | list[str]) -> RunnableSequence[In, Any]:
+        """Pick keys from this runnable's output dict: the value of one, or a smaller dict."""
+        from foldline.runnables.passthrough import RunnablePick
+
+        return self.pipe(RunnablePick(keys))
+
+    def assign(
+        self: Runnable[In, Out],
+        **kwargs: Runnable[dict[str, Any], Any] | Callable[..., Any] | Mapping[str, Any],
+    ) -> RunnableSequence[In, dict[str, Any]]:
+        """Add keys to this runnable's output dict, each computed by a runnable from that dict."""
+        from foldline.runnables.parallel import RunnableParallel
+        from foldline.runnables.passthrough import RunnableAssign
+
+        return self.pipe(RunnableAssign(RunnableParallel(kwargs)))
+
+    @overload
+    def astream_events(
+        self: Runnable[In, Out, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v1", "v2"] = "v2",
+        **kwargs: object,
+    ) -> AsyncGenerator[StreamEvent, None]: ...
+    @overload
+    def astream_events(
+        self: Runnable[In, AIMessage, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v3"],
+        **kwargs: object,
+    ) -> Coroutine[Any, Any, AsyncChatModelStream]: ...
+    def astream_events(
+        self: Runnable[In, Out, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: EventsVersion = "v2",
+        **kwargs: object,
+    ) -> object:
+        """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`).
+
+        With `version="v3"`: the events of a chat model's answer, as `astream_v2` returns them.
+        """
+        from foldline.tracers.event_stream import astream_events
+
+        return astream_events(self, input, config, version=version, **kwargs)
+
+    @overload
+    def stream_events(
+        self: Runnable[In, Out, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v1", "v2"] = "v2",
+        **kwargs: object,
+    ) -> Iterator[StreamEvent]: ...
+    @overload
+    def stream_events(
+        self: Runnable[In, AIMessage, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v3"],
+        **kwargs: object,
+    ) -> ChatModelStream: ...
+    def stream_events(
+        self: Runnable[In, Out, Piece],
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: EventsVersion = "v2",
+        **kwargs: object,
+    ) -> object:
+        """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`).
+
+        With `version="v3"`: the events of a chat model's answer, as `stream_v2` returns them.
+        """
+        from foldline.tracers.event_stream import stream_events
+
+        return stream_events(self, input, config, version=version, **kwargs)
+
+    def astream_log(
+        self: Runnable[In, Out],
+        input: object,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> AsyncGenerator[RunLogPatch, None]:
+        """Return the log of a run and of those inside it as patches, or with `diff=False` as it grows."""
+        from foldline.tracers.log_stream import astream_log
+
+        return astream_log(self, input, config, **kwargs)
+
+    def with_retry(
+        self: Runnable[In, Out, Piece],
+        *,
+        retry_if_exception_type: tuple[type[BaseException], ...]
+        | Callable[[BaseException], bool] = (Exception,),
+        wait_exponential_jitter: bool = True,
+        exponential_jitter_params: ExponentialJitterParams | None = None,
+        stop_after_attempt: int = 3,
+    ) -> Runnable[In, Out, Piece]:
+        """Retry when this fails, `stop_after_attempt` attempts in all."""
+        from foldline.runnables.retry import RunnableRetry
+
+        return RunnableRetry(
+            bound=self,
+            retry_exception_types=retry_if_exception_type,
+            wait_exponential_jitter=wait_exponential_jitter,
+            exponential_jitter_params=exponential_jitter_params,
+            max_attempt_number=stop_after_attempt,
+        )
+
+    def with_fallbacks(
+        self: Runnable[In, Out, Piece],
+        fallbacks: Sequence[Runnable[In, Out, Piece]],
+        *,
+        exceptions_to_handle: tuple[type[BaseException], ...] = (Exception,),
+        exception_key: str | None = None,
+    ) -> RunnableWithFallbacks[In, Out, Piece]:
+        """Run the fallbacks in order until one succeeds, when this fails."""
+        from foldline.runnables.fallbacks import RunnableWithFallbacks
+
+        return RunnableWithFallbacks(
+            runnable=self,
+            fallbacks=list(fallbacks),
+            exceptions_to_handle=exceptions_to_handle,
+            exception_key=exception_key,
+        )
+
+    def with_listeners(
+        self: Runnable[In, Out, Piece],
+        *,
+        on_start: Listener | None = None,
+        on_end: Listener | None = None,
+        on_error: Listener | None = None,
+    ) -> Runnable[In, Out, Piece]:
+        """Call functions with the traced run when it starts, ends or fails."""
+        from foldline.runnables.binding import RunnableBinding
+        from foldline.tracers.root_listeners import RootListenersTracer
+
+        def add_tracer(config: RunnableConfig) -> RunnableConfig:
+            return {
+                "callbacks": [
+                    RootListenersTracer(
+                        config=config, on_start=on_start, on_end=on_end, on_error=on_error
+                    )
+                ]
+            }
+
+        return RunnableBinding(bound=self, config_factories=[add_tracer])
+
+    def with_alisteners(
+        self: Runnable[In, Out, Piece],
+        *,
+        on_start: AsyncListener | None = None,
+        on_end: AsyncListener | None = None,
+        on_error: AsyncListener | None = None,
+    ) -> Runnable[In, Out, Piece]:
+        """Await functions with the traced run when it starts, ends or fails."""
+        from foldline.runnables.binding import RunnableBinding
+        from foldline.tracers.root_listeners import AsyncRootListenersTracer
+
+        def add_tracer(config: RunnableConfig) -> RunnableConfig:
+            return {
+                "callbacks": [
+                    AsyncRootListenersTracer(
+                        config=config, on_start=on_start, on_end=on_end, on_error=on_error
+                    )
+                ]
+            }
+
+        return RunnableBinding(bound=self, config_factories=[add_tracer])
+
+    def configurable_fields(
+        self: Runnable[In, Out, Piece], **kwargs: AnyConfigurableField
+    ) -> Runnable[In, Out, Piece]:
+        """Make settings configurable through `config["configurable"]`."""
+        from foldline.runnables.configurable import RunnableConfigurableFields
+
+        return RunnableConfigurableFields(default=self, fields=kwargs)
+
+    def configurable_alternatives(
+        self: Runnable[In, Out, Piece],
+        which: ConfigurableField,
+        *,
+        default_key: str = "default",
+        prefix_keys: bool = False,
+        **kwargs: Runnable[In, Out, Piece] | Callable[[], Runnable[In, Out, Piece]],
+    ) -> Runnable[In, Out, Piece]:
+        """Make other runnables available in place of this one through `config["configurable"]`."""
+        from foldline.runnables.configurable import RunnableConfigurableAlternatives
+
+        return RunnableConfigurableAlternatives(
+            default=self,
+            which=which,
+            alternatives=kwargs,
+            default_key=default_key,
+            prefix_keys=prefix_keys,
+        )
+
+    def as_tool(
+        self: Runnable[In, Out],
+        args_schema: type[BaseModel] | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arg_types: dict[str, type] | None = None,
+    ) -> Any:  # noqa: ANN401  a tool, a class of a layer above
+        """Return a tool that a model may call."""
+        from foldline.tools.convert import convert_runnable_to_tool
+
+        return convert_runnable_to_tool(
+            self, args_schema, name=name, description=description, arg_types=arg_types
+        )
+
+    def get_graph(self: Runnable[In, Out], config: RunnableConfig | None = None) -> Graph:
+        """Return the graph of this runnable: its parts and the edges between them."""
+        from foldline.runnables._graph_of import graph_of
+
+        return graph_of(self, config)
+
+    def batch_job(
+        self: Runnable[In, Out], inputs: object = None, **options: Unpack[BatchOptions]
+    ) -> BatchJob:
+        """Return a job that runs each input once, live or in the provider's batches, and stores the results.
+
+        `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None continues the job in the store.
+        """
+        from foldline.batches import BatchJob
+
+        return BatchJob(self, inputs, **options)
+
+    _call_with_config = _with_config._call_with_config
+    _acall_with_config = _with_config._acall_with_config
+    _transform_stream_with_config = _with_config._transform_stream_with_config
+    _atransform_stream_with_config = _with_config._atransform_stream_with_config
 
 
 # Names that LangChain has in this module.
