@@ -173,37 +173,11 @@ class CompiledStateGraph(
             if thread.base_parent is None
             else _config(thread_id, namespace, thread.base_parent, thread.parents)
         )
-        open_ids = {question.id for question in thread.interrupts}
         step_tasks = thread.tasks(namespace)
         tasks = []
         for task in step_tasks:
-            outcome = thread.finished.get(task.id)
-            result = (
-                outcome.update
-                if outcome is not None
-                else thread.input
-                if task.name == START
-                else None
-            )
-            questions = thread.questions_of(task.id)
-            if is_present:
-                questions = [
-                    question
-                    for question in questions
-                    if outcome is None and question.id in open_ids
-                ]
-            error = thread.error_of(task.id)
-            tasks.append(
-                GraphTask(
-                    task.id,
-                    task.name,
-                    task.path,
-                    None if error is None else TaskError(error),
-                    interrupts=tuple(questions),
-                    state=self._task_state(task, thread, thread_id, namespace),
-                    result=None if result is None else self.plan.keys.without_root(result),
-                )
-            )
+            state = self._task_state(task, thread, thread_id, namespace)
+            tasks.append(self._graph_task(task, thread, state, is_present=is_present))
         public_keys = self.plan.state.names
         values = thread.values_now(step_tasks) if is_present else thread.values
         return StateSnapshot(
@@ -221,6 +195,28 @@ class CompiledStateGraph(
             interrupts=tuple(thread.interrupts)
             if is_present
             else tuple(question for task in tasks for question in task.interrupts),
+        )
+
+    def _graph_task(
+        self, task: Task, thread: GraphThread, state: RunnableConfig | None, *, is_present: bool
+    ) -> GraphTask:
+        """Return a task of the step as callers see it: with its result, or what it asked, or why it failed."""
+        outcome, error = thread.finished.get(task.id), thread.error_of(task.id)
+        result = thread.input if task.name == START else None
+        if outcome is not None:
+            result = outcome.update
+        questions = thread.questions_of(task.id)
+        if is_present:
+            open_ids = {question.id for question in thread.interrupts} if outcome is None else ()
+            questions = [question for question in questions if question.id in open_ids]
+        return GraphTask(
+            task.id,
+            task.name,
+            task.path,
+            None if error is None else TaskError(error),
+            interrupts=tuple(questions),
+            state=state,
+            result=None if result is None else self.plan.keys.without_root(result),
         )
 
     def _task_state(
