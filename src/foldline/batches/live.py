@@ -12,7 +12,7 @@ transaction with it costs milliseconds. Everything here follows from these two f
   place, a quarter of the places at a time. Quick calls (a cache, a fake): so many items, in groups that run one after
   the other in this thread, that there is one transaction every 20 ms.
 - How long a call takes is measured, not configured: the first calls are made one at a time (`_limit_now`).
-- Nothing is spent on an assumption. Until a first answer has come, only `probe_items` are under way: a wrong key or schema
+- Nothing is spent on an assumption. Until a first answer has come, only `probe_items` are under way: a wrong key
   fails for every item. An executor's workers do not see the budget, and get as many items as it allows if each is as
   dear as the dearest so far (`_affordable`).
 
