@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from foldline.exceptions import (
     ContextOverflowError,
@@ -51,7 +51,6 @@ __all__ = [
     "dump_text",
     "error_class",
     "guarded",
-    "guarded_value",
     "is_error_body",
     "malformed_payload",
     "merge_settings",
@@ -61,6 +60,7 @@ __all__ = [
     "retry_after",
 ]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 ErrorTable: TypeAlias = Mapping[str, type[ModelError]]
 """Vendor's code or type of error -> error class."""
@@ -261,22 +261,10 @@ MALFORMED_PAYLOAD_ERRORS: Final = (
 """The exceptions a decoder may raise on JSON that does not have the vendor's format."""
 
 
-def guarded(
-    malformed: Malformed, decode: Callable[..., list[Event]], *args: object, **kwargs: object
-) -> list[Event]:
-    """Call a decoder; raise `MalformedStreamError` if the payload does not have the vendor's format."""
+def guarded(malformed: Malformed, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function that reads a payload; raise `MalformedStreamError` if it does not have the vendor's format."""
     try:
-        return decode(*args, **kwargs)
-    except FoldlineError:
-        raise
-    except MALFORMED_PAYLOAD_ERRORS as error:
-        raise malformed_payload(malformed, error) from error
-
-
-def guarded_value(malformed: Malformed, read: Callable[..., T], *args: object) -> T:
-    """Call a function that reads a payload; raise `MalformedStreamError` if the payload is malformed."""
-    try:
-        return read(*args)
+        return read(*args, **kwargs)
     except FoldlineError:
         raise
     except MALFORMED_PAYLOAD_ERRORS as error:

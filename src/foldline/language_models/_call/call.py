@@ -6,6 +6,22 @@
 `_life` is the only body: `invoke` reads it to its end and returns the message, `stream` shows its events as chunks,
 `stream_v2` and listeners read the events. The call is concluded before the batch with `message-finish` is yielded, so
 a reader that stops there leaves a finished call.
+
+A call is in one state, and the states and their moves are a table (`_streams/state.py`): what may happen now is an
+attribute of the state, and a move that the table does not have raises. What the states mean:
+
+- Before RECEIVING nothing was delivered: a failure can be retried, and the reader never knows. From RECEIVING on the
+  reader has content, so a retry first sends `message-reset`, which takes it back.
+- ANSWERED is the point of no return: the answer is complete and paid for. A reader that leaves now does not stop it:
+  the conclusion (hooks, cache, end callbacks) still happens, once. That is why the last batch is held back until then.
+- CONCLUDED, FAILED and CLOSED are final, and exactly one of them is reported to listeners, once.
+
+Three facts are no states, because they do not change when the state does: `view` (what the caller reads), `origin` (who
+answered), and `is_closing`. The last is the wish of a reader in any thread. If it were a state, that thread could
+overwrite one that the reading thread has just reached; so only the reading thread moves, and looks at the wish.
+
+Policies lie around the attempts like an onion: the request goes in through all of them, everything else comes out in
+the opposite order. What a single attempt does, and when another one follows, is in `attempt`.
 """
 
 from __future__ import annotations
