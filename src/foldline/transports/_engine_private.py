@@ -1,7 +1,7 @@
 """What foldline uses of httpcore2 that has no public name: every use stands here, and nowhere else.
 
-The engine offers HTTP/2 and a stream over a socket, and no way to give the first one other rules (`_http2.py` says which
-are missing), or the second one a socket that is connected already. A version of it without one of these names fails in
+The engine offers HTTP/2 and a stream over a socket, and no way to give the first other rules (`_http2.py` says which
+are missing), or the second a socket that is connected already. A version of it without one of these names fails in
 this file: at its import, or when the first connection speaks HTTP/2.
 """
 
