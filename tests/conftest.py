@@ -21,8 +21,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from blockbuster import blockbuster_ctx
-from hypothesis import HealthCheck, find, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, find, settings, strategies as st
 
 from foldline.transports import Request, _body, check_request
 from foldline.transports._environment import CERTIFICATE_VARIABLES, PROXY_VARIABLES

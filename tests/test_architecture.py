@@ -67,9 +67,9 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 def module_body(tree: ast.Module) -> Iterator[ast.stmt]:
-    """The statements of a module, those under `if TYPE_CHECKING:` included."""
+    """The statements of a module, those under `if TYPE_CHECKING:` and `with lazy_exports(...):` included."""
     for node in tree.body:
-        yield from node.body if isinstance(node, ast.If) else [node]
+        yield from node.body if isinstance(node, ast.If | ast.With) else [node]
 
 
 def bound_names(tree: ast.Module) -> set[str]:
@@ -90,13 +90,15 @@ def bound_names(tree: ast.Module) -> set[str]:
 
 
 def announced(tree: ast.Module) -> set[str] | None:
-    """The names in `__all__`, or None where there is none."""
+    """The names in `__all__` or in the block of exports, or None where there is neither."""
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
                 return set(ast.literal_eval(node.value)) if node.value else set()
-    return None
+    blocks = [node for node in tree.body if isinstance(node, ast.With)]
+    aliases = (node for block in blocks for node in ast.walk(block) if isinstance(node, ast.alias))
+    return {alias.name for alias in aliases} or None
 
 
 ACTS = {PACKAGE / "compat" / "langchain.py"}

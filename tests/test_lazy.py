@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import pkgutil
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import foldline
+from foldline._lazy import lazy_exports
 
 HOME = Path(foldline.__file__).parent
 FRONTS = sorted(
@@ -21,35 +23,31 @@ FRONTS = sorted(
 )
 
 
-def said_to_checkers(module: str) -> dict[str, set[str]]:
-    """Return the modules that a package's names come from, as imported under `TYPE_CHECKING`."""
+def exported(module: str) -> dict[str, str]:
+    """Return the home of each name in the block of a package, as a checker reads it."""
     source = Path(sys.modules[module].__file__ or "").read_text()
-    names_by_home: dict[str, set[str]] = {}
+    homes: dict[str, str] = {}
     for node in ast.parse(source).body:
-        if isinstance(node, ast.If):
+        if isinstance(node, ast.With):
             for inner in node.body:
-                if (
-                    isinstance(inner, ast.ImportFrom)
-                    and (inner.module or "").startswith("foldline")
-                    and inner.module != "foldline._config"  # of a type that is not shown
-                ):
-                    names_by_home.setdefault(inner.module or "", set()).update(
-                        alias.name for alias in inner.names
-                    )
-    return names_by_home
+                assert isinstance(inner, ast.ImportFrom)
+                assert all(alias.asname == alias.name for alias in inner.names), "X as X (PEP 484)"
+                assert homes.keys().isdisjoint(alias.name for alias in inner.names)
+                homes |= dict.fromkeys((alias.name for alias in inner.names), inner.module or "")
+    return homes
 
 
 @pytest.mark.parametrize("name", FRONTS)
-def test_a_front_door_has_what_it_says_it_has(name):
+def test_a_package_exports_what_its_block_imports(name):
     front = importlib.import_module(name)
-    names_by_home = said_to_checkers(name)
+    homes = exported(name)
 
-    for home, names in names_by_home.items():
-        for export in names:
-            assert getattr(front, export) is getattr(importlib.import_module(home), export)
+    assert front.__all__ == sorted(homes)
     assert set(front.__all__) <= set(dir(front))
-    for export in front.__all__:
-        assert getattr(front, export) is not None
+    for export, home in homes.items():
+        value = getattr(importlib.import_module(home), export)
+        assert value is not None
+        assert getattr(front, export) is value
     with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nothing'"):
         front.nothing  # noqa: B018
 
@@ -64,6 +62,58 @@ def run(program: str) -> str:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     return result.stdout.strip()
+
+
+def test_a_star_import_of_a_package_imports_all_its_exports():
+    program = """
+from foldline.messages import *
+print(HumanMessage("x").content, "__getattr__" in globals(), "lazy_exports" in globals())
+"""
+    assert run(program) == "x False False"
+
+
+def test_a_package_that_is_loaded_again_exports_its_names_again():
+    program = """
+import importlib, foldline.messages
+first = foldline.messages.HumanMessage
+importlib.reload(foldline.messages)
+print(foldline.messages.HumanMessage is first, len(foldline.messages.__all__) > 40)
+"""
+    assert run(program) == "True True"
+
+
+def test_an_error_in_a_block_leaves_imports_as_they_were():
+    real = builtins.__import__
+    with pytest.raises(ZeroDivisionError), lazy_exports(__name__):
+        raise ZeroDivisionError
+
+    assert builtins.__import__ is real
+
+
+def test_packages_that_threads_import_at_the_same_time_have_their_names():
+    """Each thread's block records its own imports, and the imports of other modules are done meanwhile."""
+    count = 8
+    program = f"""
+import builtins, importlib, sys, threading
+sys.setswitchinterval(1e-6)
+names = {FRONTS!r}
+real, problems, start = builtins.__import__, [], threading.Barrier({count})
+
+def work(names):
+    start.wait()
+    for name in names:
+        package = importlib.import_module(name)
+        import json.decoder  # is imported, whatever another thread does
+        left = [export for export in package.__all__ if vars(package).get(export, "") is None]
+        if left or not package.__all__ or not hasattr(json.decoder, "JSONDecoder"):
+            problems.append(name)
+
+threads = [threading.Thread(target=work, args=(names[shift:] + names[:shift],)) for shift in range({count})]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(problems, builtins.__import__ is real)
+"""
+    assert run(program) == "[] True"
 
 
 def test_a_function_that_is_named_as_its_module_is_what_the_package_shows():

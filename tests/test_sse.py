@@ -3,8 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline._sse import SSEDecoder, SSEEvent
 from foldline.exceptions import LimitExceededError, MalformedStreamError

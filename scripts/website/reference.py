@@ -1,11 +1,12 @@
 """Write the pages of the API reference: every public name once, under the package that publishes it.
 
-Public is what a module without an underscore in its path names in `__all__` (docs/api-policy.md). The source is read,
-never imported, so that no extra has to be installed.
+Public is what a module without an underscore in its path names in `__all__`, or a package in its block of exports
+(docs/api-policy.md). The source is read, never imported, so that no extra has to be installed.
 """
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -46,11 +47,11 @@ def find_pages(source: Path) -> list[ApiPage]:
     shown: dict[str, str] = {}
     for module in modules:
         page = pages.setdefault(_page_of(module), ApiPage(_page_of(module), _summary(root, module)))
-        for name in module.exports or ():
+        for name in _exports(module):
             path = f"{module.path}.{name}"
-            target = _target(module, str(name))
+            target = _target(module, name)
             if target is None:
-                raise SystemExit(f"{path}: in `__all__`, and not in the source")
+                raise SystemExit(f"{path}: exported, and not in the source")
             if target in shown or not target.startswith(f"{PACKAGE}."):
                 if shown.get(target) != path:
                     page.elsewhere[path] = shown.get(target, target)
@@ -70,6 +71,17 @@ def _public_modules(module: griffe.Module) -> Iterator[griffe.Module]:
     for child in module.modules.values():
         if isinstance(child, griffe.Module) and not child.name.startswith("_"):
             yield from _public_modules(child)
+
+
+def _exports(module: griffe.Module) -> list[str]:
+    """Return the names in `__all__`, or in the block `with lazy_exports(__name__):` of a package."""
+    if module.exports is not None:
+        return [str(name) for name in module.exports]
+    assert isinstance(module.filepath, Path)
+    tree = ast.parse(module.filepath.read_text(encoding="utf-8"))
+    blocks = [node for node in tree.body if isinstance(node, ast.With)]
+    aliases = (node for block in blocks for node in ast.walk(block) if isinstance(node, ast.alias))
+    return sorted(alias.name for alias in aliases)
 
 
 def _rank(module: griffe.Module) -> tuple[bool, bool, int, str]:

@@ -9,55 +9,28 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from foldline._extensions import extend
-from foldline._lazy import Loader, lazy_exports
+from foldline._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from foldline._config import RunnableConfig
-    from foldline.agents import create_agent
-    from foldline.chat_models import init_chat_model
+
+with lazy_exports(__name__):
+    from foldline.agents import create_agent as create_agent
+    from foldline.chat_models import init_chat_model as init_chat_model
     from foldline.messages import (
-        AIMessage,
-        AIMessageChunk,
-        ContentBlock,
-        HumanMessage,
-        SystemMessage,
-        ToolMessage,
+        AIMessage as AIMessage,
+        AIMessageChunk as AIMessageChunk,
+        ContentBlock as ContentBlock,
+        HumanMessage as HumanMessage,
+        SystemMessage as SystemMessage,
+        ToolMessage as ToolMessage,
     )
-    from foldline.output_parsers import StrOutputParser
-    from foldline.prompts import ChatPromptTemplate
-    from foldline.runnables import Runnable
-    from foldline.tools import tool
+    from foldline.output_parsers import StrOutputParser as StrOutputParser
+    from foldline.prompts import ChatPromptTemplate as ChatPromptTemplate
+    from foldline.runnables import Runnable as Runnable
+    from foldline.tools import tool as tool
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "AIMessage",
-    "AIMessageChunk",
-    "ChatPromptTemplate",
-    "ContentBlock",
-    "HumanMessage",
-    "Runnable",
-    "StrOutputParser",
-    "SystemMessage",
-    "ToolMessage",
-    "create_agent",
-    "init_chat_model",
-    "tool",
-]
-
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".agents": "create_agent",
-        ".chat_models": "init_chat_model",
-        ".messages": "AIMessage AIMessageChunk ContentBlock HumanMessage SystemMessage ToolMessage",
-        ".output_parsers": "StrOutputParser",
-        ".prompts": "ChatPromptTemplate",
-        ".runnables": "Runnable",
-        ".tools": "tool",
-    },
-)
 
 
 # Functions that higher layers provide to lower ones (`_extensions`); loaded when they are first used.
@@ -104,7 +77,3 @@ extend("batch_job", _batch_job)
 extend("ensure_config", _ensure_config)
 extend("load_provider", _load_provider)
 extend("make_step", _make_step)
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]

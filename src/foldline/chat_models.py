@@ -13,7 +13,7 @@ from foldline.language_models.structured.output import STRUCTURED_OPTIONS, Outpu
 from foldline.language_models.structured.parser import Partial, RawAndParsed, Schema
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.providers import ADVICE, find_provider, provider_names
-from foldline.runnables._forward import check_options
+from foldline.runnables._call_options import check_options
 from foldline.runnables.base import Runnable
 from foldline.runnables.configurable import DynamicRunnable, _MethodResult
 from foldline.runnables.utils import ConfigurableFieldSpec

@@ -4,8 +4,7 @@ import time
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline._display.inline import render_inline
 from foldline._display.markdown import render_markdown

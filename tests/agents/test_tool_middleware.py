@@ -23,8 +23,7 @@ from foldline.agents.middleware import (
 from foldline.exceptions import UsageError
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.openai import ChatOpenAI
-from foldline.testing import Call as ToolCall
-from foldline.testing import ScriptedChatModel
+from foldline.testing import Call as ToolCall, ScriptedChatModel
 from foldline.tools import tool
 from tests.servers import json_answer
 from tests.servers.fixtures import fault_server, fault_server_process

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from foldline.caches import BaseCache, InMemoryCache, PostgresCache, RedisCache, SQLiteCache
 from foldline.exceptions import StoreError, UsageError

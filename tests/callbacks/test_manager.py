@@ -18,8 +18,8 @@ from foldline.callbacks import (
     CallbackManagerForLLMRun,
     StdOutCallbackHandler,
     hooks,
+    manager as manager_module,
 )
-from foldline.callbacks import manager as manager_module
 from foldline.exceptions import UsageError
 from foldline.globals import set_debug
 from foldline.runnables import RunnableLambda

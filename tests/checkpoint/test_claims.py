@@ -24,8 +24,8 @@ from foldline.checkpoint import (
     SqliteSaver,
     ThreadBusyError,
     ThreadConflictError,
+    local_writers as local_writers_module,
 )
-from foldline.checkpoint import local_writers as local_writers_module
 from foldline.checkpoint.base import append_as_owner
 from foldline.exceptions import StoreError
 from foldline.serve.errors import failure_of

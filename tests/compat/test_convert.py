@@ -21,8 +21,8 @@ import langchain_core.tools as their_tools
 import langchain_core.vectorstores as their_stores
 from langchain_core.language_models.fake_chat_models import (
     FakeListChatModel as TheirFakeListChatModel,
+    GenericFakeChatModel as TheirFake,
 )
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel as TheirFake
 from langchain_core.output_parsers import StrOutputParser as TheirStrOutputParser
 
 from foldline.agents import create_agent

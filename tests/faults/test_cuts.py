@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from foldline.exceptions import ModelError, StreamInterruptedError, StreamTruncatedError
 from foldline.transports import NativeTransport

@@ -37,8 +37,7 @@ from foldline.graph import (
     task,
 )
 from foldline.messages import HumanMessage
-from foldline.testing import Call as ToolCall
-from foldline.testing import ScriptedChatModel
+from foldline.testing import Call as ToolCall, ScriptedChatModel
 from foldline.tools import tool
 from foldline.workflows import step, workflow
 

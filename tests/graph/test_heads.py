@@ -9,8 +9,13 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 from foldline.agents import create_agent
-from foldline.checkpoint import BaseCheckpointSaver, Entry, InMemorySaver, SqliteSaver
-from foldline.checkpoint import heads as heads_module
+from foldline.checkpoint import (
+    BaseCheckpointSaver,
+    Entry,
+    InMemorySaver,
+    SqliteSaver,
+    heads as heads_module,
+)
 from foldline.checkpoint.heads import heads_of
 from foldline.graph import (
     START,

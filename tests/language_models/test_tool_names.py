@@ -3,8 +3,7 @@ from __future__ import annotations
 import copy
 import re
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.language_models._call.policies.tool_names import NameCodec
 from foldline.messages import AIMessage, HumanMessage, ToolMessage

@@ -9,8 +9,7 @@ import pytest
 
 from foldline import AIMessageChunk, ContentBlock, init_chat_model
 from foldline.exceptions import UsageError
-from foldline.messages import HumanMessage
-from foldline.messages import content as blocks
+from foldline.messages import HumanMessage, content as blocks
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.bedrock import ChatBedrockConverse
 from foldline.providers.google import ChatGoogle

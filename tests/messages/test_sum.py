@@ -7,8 +7,7 @@ import time
 from functools import reduce
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from foldline.messages import AIMessageChunk
 from tests.strategies import ids, json_objects, metadata_dicts, names, texts, usages

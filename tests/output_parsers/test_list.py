@@ -8,8 +8,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from foldline.messages import AIMessageChunk
 from foldline.output_parsers import (

@@ -8,8 +8,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from foldline.exceptions import OutputParserException
 from foldline.messages import AIMessageChunk

@@ -5,8 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.exceptions import MalformedStreamError
 from foldline.protocol import (

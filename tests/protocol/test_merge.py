@@ -5,14 +5,14 @@ from __future__ import annotations
 from copy import deepcopy
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.exceptions import LimitExceededError
 from foldline.protocol import (
     BLOCK_TYPES,
     RULES,
     add_usage,
+    blocks as block_types,
     copy_json,
     grow_name,
     merge_block,
@@ -21,7 +21,6 @@ from foldline.protocol import (
     merge_metadata,
     replace_usage,
 )
-from foldline.protocol import blocks as block_types
 from tests.strategies import citations, ids, json_objects, names, texts
 
 

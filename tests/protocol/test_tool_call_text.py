@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.protocol import is_growing_call, is_server_call, parse_tool_args, promote
 from tests.strategies import json_objects, json_values, texts

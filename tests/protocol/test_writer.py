@@ -6,8 +6,7 @@ import datetime
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.exceptions import LimitExceededError, MalformedStreamError
 from foldline.protocol import EventWriter, MessageBuilder, assert_valid_event_stream, check, fold

@@ -27,8 +27,7 @@ from foldline.exceptions import (
     StreamTruncatedError,
     UsageError,
 )
-from foldline.language_models import Limits as SpendingLimits
-from foldline.language_models import usage_scope
+from foldline.language_models import Limits as SpendingLimits, usage_scope
 from foldline.language_models._call.retry import RetryPolicy
 from foldline.messages import HumanMessage
 from foldline.providers._wire import Failure, read_failure, retry_after

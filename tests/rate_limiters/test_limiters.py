@@ -21,8 +21,8 @@ from foldline.rate_limiters import (
     QuotaLimiter,
     RedisRateLimiter,
     SQLiteRateLimiter,
+    sqlite as sqlite_module,
 )
-from foldline.rate_limiters import sqlite as sqlite_module
 from foldline.rate_limiters.limiter import MAX_HOLD
 from foldline.rate_limiters.redis import GRACE
 from foldline.rate_limiters.state import Cap, Learn

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import redis
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from foldline.rate_limiters import Quota
 from foldline.rate_limiters.quotas import Rules

@@ -5,8 +5,7 @@ import re
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from foldline.documents import Document
 from foldline.exceptions import UsageError

@@ -10,8 +10,7 @@ from typing import Any
 
 from foldline import _config
 from foldline.callbacks.manager import AsyncCallbackManager, CallbackManager
-from foldline.runnables import config as paths
-from foldline.runnables import run_in_executor
+from foldline.runnables import config as paths, run_in_executor
 from foldline.runnables.base import (
     Runnable,
     RunnableBinding,

@@ -20,8 +20,7 @@ from foldline.embeddings import Embeddings
 from foldline.exceptions import ModelConnectionError, ModelRateLimitError, UsageError
 from foldline.output_parsers import StrOutputParser
 from foldline.prices import register_prices
-from foldline.serve import ServeApp, create_app
-from foldline.serve import ledger as ledger_module
+from foldline.serve import ServeApp, create_app, ledger as ledger_module
 from foldline.serve.errors import KeyLimitError
 from foldline.serve.keys import ApiKey
 from foldline.serve.ledger import KeyLedger

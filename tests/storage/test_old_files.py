@@ -24,8 +24,7 @@ from foldline.chat_history._table import SCHEMA as HISTORY_SCHEMA
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.checkpoint.postgres import PostgresSaver
 from foldline.checkpoint.sqlite import SqliteSaver
-from foldline.checkpoint.stored import SCHEMA as CHECKPOINT_SCHEMA
-from foldline.checkpoint.stored import SNAPSHOTS as SNAPSHOT_SCHEMA
+from foldline.checkpoint.stored import SCHEMA as CHECKPOINT_SCHEMA, SNAPSHOTS as SNAPSHOT_SCHEMA
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.exceptions import StoreError, UsageError
 from foldline.graph.cache import SqliteCache

@@ -23,8 +23,7 @@ from foldline.chat_history import PostgresChatMessageHistory, SQLiteChatMessageH
 from foldline.checkpoint import Entry, PostgresSaver, SqliteSaver
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.exceptions import StoreError
-from foldline.graph import PostgresStore as PostgresItems
-from foldline.graph import PutOp, SqliteCache, SqliteStore
+from foldline.graph import PostgresStore as PostgresItems, PutOp, SqliteCache, SqliteStore
 from foldline.indexing import PostgresRecordManager, SQLiteRecordManager
 from foldline.messages import HumanMessage
 from foldline.outputs import Generation

@@ -6,8 +6,7 @@ from itertools import pairwise
 from types import ModuleType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.documents import Document
 from foldline.exceptions import MissingExtraError, UsageError

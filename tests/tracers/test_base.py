@@ -10,8 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.callbacks import BaseCallbackHandler
 from foldline.documents import Document

@@ -7,8 +7,7 @@ import itertools
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.transports import _http1
 from foldline.transports._http1 import (

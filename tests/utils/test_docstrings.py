@@ -1,7 +1,6 @@
 """Google-style docstrings."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.utils.docstrings import Docstring, parse_docstring
 

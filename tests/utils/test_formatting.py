@@ -1,8 +1,7 @@
 """`{name}` templates: plain names only, values once."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.utils.formatting import (
     MissingVariableError,

@@ -15,8 +15,7 @@ from pathlib import PurePosixPath
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel, SecretStr
 
 from foldline.exceptions import FoldlineError, OutputParserException, UsageError

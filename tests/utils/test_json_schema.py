@@ -4,8 +4,7 @@ import time
 
 import jsonschema
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.exceptions import UsageError
 from foldline.utils.json_schema import (

@@ -1,8 +1,7 @@
 """Generic merging: LangChain's results where they are associative, and associative where they are not."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.utils.merge import merge_dicts, merge_lists, merge_obj
 

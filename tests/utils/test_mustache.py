@@ -1,8 +1,7 @@
 """Mustache; the expected texts were observed from langchain-core's renderer unless a test says otherwise."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.utils.formatting import TemplateError
 from foldline.utils.mustache import get_variables, render

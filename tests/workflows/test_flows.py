@@ -13,8 +13,7 @@ from foldline.agents import create_agent
 from foldline.checkpoint import InMemorySaver, SqliteSaver
 from foldline.exceptions import FlowFinishedError, SchemaError, UsageError
 from foldline.messages import HumanMessage
-from foldline.testing import Call as ToolCall
-from foldline.testing import ScriptedChatModel
+from foldline.testing import Call as ToolCall, ScriptedChatModel
 from foldline.workflows import (
     Command,
     FlowChangedError,

@@ -1,6 +1,17 @@
 """Runs an async body without an event loop: the sync version of every behaviour.
 
-A body that waits only through a blocking `IO` never suspends, so sending it one `None` runs it to its end.
+Every behaviour is written once, as an async body. What suspends a coroutine is never `await` itself: it is a future at
+the bottom, which is yielded to an event loop. A body that waits only through `io` reaches such a future only if `io` is
+asynchronous; the methods of the blocking `IO` wait in the thread and return. So the same body, given the blocking one,
+never suspends: sending it one `None` runs it to its end, and its result is the value of `StopIteration`. No loop is
+made, no thread is started, context variables are those of the caller, and it works inside a running loop (Jupyter).
+
+A body that does suspend has waited for something else, such as somebody's `asyncio.sleep`. Nothing here could ever wake
+it, so this is an error with advice (`BlockingCallError`). Its coroutine is closed at once, and not when it is
+collected: its `finally` blocks run here, in the thread and the context of the call.
+
+Streams are async generators: `__anext__` gives one coroutine per item, which is driven in the same way. Closing must be
+explicit, because without a loop nobody finalizes an async generator: whoever iterates one drives its `aclose` too.
 """
 
 from __future__ import annotations
@@ -27,7 +38,7 @@ def drive(body: Coroutine[Any, Any, T]) -> T:
     except Exception as error:
         cut_traceback(error)
         raise
-    else:
+    else:  # it has suspended, and nobody will ever resume it
         raise BlockingCallError(f"{body!r} cannot run in a blocking call: {ADVICE}")
     finally:
         body.close()
@@ -50,7 +61,7 @@ class GeneratorStream(AsyncGenerator[T, None]):
     async def asend(self, value: None) -> T:
         """Return the next item."""
         item = next(self.items, _END)
-        if item is _END:
+        if item is _END:  # not by `StopIteration`: inside a coroutine that becomes a RuntimeError
             raise StopAsyncIteration
         return cast("T", item)
 
@@ -88,7 +99,7 @@ def drive_each(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
 
 
 def _drive_items(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
-    advance: Any = stream.__anext__
+    advance: Any = stream.__anext__  # looked up once: this loop runs for every chunk of a stream
     try:
         while True:
             step = advance()

@@ -3,6 +3,23 @@
 Pull-driven: a reader that runs out of stored events takes one more batch from the call, so a slow reader slows the
 model down and nothing runs before the first read. Everything is stored, so readers may start late, stop and read again.
 A stream can also be driven externally: `dispatch(event)`, `fail(error)`, `bind_pump(callback)`.
+
+There is one source and any number of readers: the stream itself, its projections (text, reasoning, tool calls, output),
+in several threads or tasks. Each has a position of its own in what is stored, and none owns the source. So:
+
+- One of them pulls at a time: the one that needs an event that is not stored. The others wait for its batch, not for
+  the end; then each looks at what is stored, and the first that needs more pulls next. Between threads a `Mutex` says
+  whose turn it is, between tasks the flag `_is_pulling`.
+- A reader inside the producer (a callback that reads the stream which feeds it) would wait for itself. It is recognised
+  by the thread or the task that pulls, and gets an error.
+- Closing is a wish while another reader is inside the source, because a generator that runs cannot be closed. The sync
+  stream notes it, and whoever pulls acts on it after its step; the async one also interrupts that step. Once the answer
+  is complete it is paid for: its conclusion (the end callbacks, the cache) is waited for, not cut off.
+- A task that is cancelled while it pulls ends the stream for all, because what it was reading is lost with it.
+- A stream has one end: the message, or one failure, which every reader gets, now and later. What arrived before it
+  stays readable.
+- An async stream belongs to the loop in which it was begun, where its connection lives; read in another one, it says
+  so.
 """
 
 from __future__ import annotations

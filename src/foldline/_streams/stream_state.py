@@ -63,6 +63,8 @@ class StreamState:
 
     def _view(self, name: str, make: Callable[[], V]) -> V:
         """Return the view of that name: the same object as long as it is referenced."""
+        # By a weak reference: a view refers to its stream, and a circle would keep the connection until the garbage is
+        # collected.
         reference = self._views.get(name)
         view: V | None = None if reference is None else reference()
         if view is None:
@@ -161,6 +163,7 @@ class StreamState:
         partial = self._source.message if self._source is not None else None
         message = partial or AIMessage.from_fold(self._builder.result(partial=True), "v1")
         attach_partial(error, message)
+        # Every reader raises it: its traceback is restored each time, so that it does not grow.
         failure = StreamFailure(error)
         self._is_done, self._message, self._failure = True, message, failure
         for deltas in (self._text, self._reasoning, self._tool_calls):
@@ -170,6 +173,7 @@ class StreamState:
         """End with the message of a complete call; take the batch that an interrupted end left undelivered."""
         if self._is_done:
             return
+        # The reader was interrupted while the call was concluded: its last batch was received, and is not lost.
         for event in source.undelivered:
             self._take(event)
         self._end(cast("AIMessage", source.message))
@@ -204,6 +208,7 @@ class StreamState:
                     deltas.signal.set()
             else:
                 self._take_delta(event["index"], delta)
+        # The log keeps everything, as a record of what happened; the projections forget the failed attempt.
         elif kind == "message-reset":
             self._restart()
         elif kind == "content-block-start":
@@ -226,6 +231,7 @@ class StreamState:
                     call["has_slices"] = True
                     self._tool_calls.push(_slice(index, call, delta["args"]))
             case "block-delta":
+                # Some vendors send the id and the name of a call after its first slices.
                 if (call := self._calls.get(index)) is not None:
                     late_fields = {key: delta["fields"].get(key) for key in ("id", "name")}
                     call.update({key: value for key, value in late_fields.items() if value})
@@ -273,6 +279,7 @@ class StreamState:
     def _restart(self) -> None:
         """Drop the content: the attempt failed, and another one begins."""
         self._calls.clear()
+        # A new list, and not `clear`: a reader that is inside the old one notices, and begins again.
         for deltas in (self._text, self._reasoning, self._tool_calls):
             deltas.items = []
 

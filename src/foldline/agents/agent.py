@@ -24,9 +24,8 @@ from foldline.agents.start import check_message, load_thread
 from foldline.agents.state import BaseAgentState
 from foldline.agents.trace_form import describe_agent
 from foldline.exceptions import UsageError
-from foldline.runnables._forward import EventsVersion
 from foldline.runnables.graph import Graph
-from foldline.runnables.schema import StreamEvent
+from foldline.runnables.schema import EventsVersion, StreamEvent
 from foldline.tools.base import BaseTool
 from foldline.tools.structured import StructuredTool
 from foldline.workflows.durability import ENGINE, check_call_option, refuse_stream

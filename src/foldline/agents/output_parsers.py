@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, cast
 
-from foldline._lazy import Loader, lazy_exports
+from foldline._lazy import forward_names
 from foldline.exceptions import OutputParserException
 from foldline.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
 from foldline.output_parsers.base import BaseOutputParser
@@ -30,11 +30,13 @@ __all__ = [
 ]
 
 # The parsers of the older agents, under LangChain's path too.
-__getattr__: Loader = lazy_exports(
+forward_names(
     __name__,
     {
-        ".classic.parsers": "ConvoOutputParser OpenAIFunctionsAgentOutputParser "
-        "ReActDocstoreOutputParser SelfAskOutputParser XMLAgentOutputParser"
+        "foldline.agents.classic.parsers": (
+            "ConvoOutputParser OpenAIFunctionsAgentOutputParser ReActDocstoreOutputParser "
+            "SelfAskOutputParser XMLAgentOutputParser"
+        ),
     },
 )
 

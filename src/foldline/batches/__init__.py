@@ -5,35 +5,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from foldline._lazy import lazy_exports
 
-if TYPE_CHECKING:
-    from foldline.batches.job import BatchJob
-    from foldline.batches.options import BatchOptions
-    from foldline.batches.ray import RayExecutor
-    from foldline.batches.records import BatchReport, BatchResult, RejectedRow
-    from foldline.batches.rows import read_rows, write_rows
-
-__all__ = [
-    "BatchJob",
-    "BatchOptions",
-    "BatchReport",
-    "BatchResult",
-    "RayExecutor",
-    "RejectedRow",
-    "read_rows",
-    "write_rows",
-]
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        ".job": "BatchJob",
-        ".options": "BatchOptions",
-        ".ray": "RayExecutor",
-        ".records": "BatchReport BatchResult RejectedRow",
-        ".rows": "read_rows write_rows",
-    },
-)
+with lazy_exports(__name__):
+    from foldline.batches.job import BatchJob as BatchJob
+    from foldline.batches.options import BatchOptions as BatchOptions
+    from foldline.batches.ray import RayExecutor as RayExecutor
+    from foldline.batches.records import (
+        BatchReport as BatchReport,
+        BatchResult as BatchResult,
+        RejectedRow as RejectedRow,
+    )
+    from foldline.batches.rows import read_rows as read_rows, write_rows as write_rows

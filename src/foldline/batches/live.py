@@ -1,8 +1,23 @@
 """Live calls: groups of items in progress at once, whose results are written together.
 
-The transaction that writes results also takes the next items from the store, which count as started from then on. With
-slow calls that is one item per free place; with quick ones (a cache, a fake) so many that there is one transaction
-every 20 ms.
+The store is the only place that knows what is done, so that another process can continue after a crash; and each
+transaction with it costs milliseconds. Everything here follows from these two facts:
+
+- One transaction does both: it writes the results that have come, and takes the next items, which count as started from
+  then on. An item is in one of four places: the store, `_ready` (taken, waiting for a place), `_running`, `_outcomes`
+  (ended, not written). Whatever ends the run, `_leave` gives back what is ready and writes what has ended; what a dying
+  process takes with it is repeated, and nothing is lost.
+- A transaction is due (`_is_due`) when a result has waited long enough, or when there is room for more items and it is
+  worth it. How much room there is depends on how long a call takes. Slow calls (a network): one item for each free
+  place, a quarter of the places at a time. Quick calls (a cache, a fake): so many items, in groups that run one after
+  the other in this thread, that there is one transaction every 20 ms.
+- How long a call takes is measured, not configured: the first calls are made one at a time (`_limit_now`).
+- Nothing is spent on an assumption. Until a first answer has come, only `probe_items` are under way: a wrong key
+  fails for every item. An executor's workers do not see the budget, and get as many items as it allows if each is as
+  dear as the dearest so far (`_affordable`).
+
+The loop in `run` does one thing after another, and waits in one place, `_next_outcomes`. It ends when nothing runs,
+nothing is ready, and nothing is left to write.
 """
 
 from __future__ import annotations
@@ -69,7 +84,14 @@ class LiveCalls:
         self._start_time = 0.0
         self._highest: dict[str, float] = {}
         """The highest usage of an item for each limit, where an executor's workers cannot share the scope."""
+        self._ready: deque[BatchItem] = deque()
+        """Items that were taken from the store, and wait for a free place."""
         self._running: dict[int, tuple[list[BatchItem], Any]] = {}
+        self._outcomes: list[ItemOutcome] = []
+        """Results that are not written."""
+        self._write_time = 0.0
+        self._is_dry = False
+        """Whether the store had fewer items than were asked for: it has none until a result puts one back."""
         self._next_id = 0
         self.is_out_of_budget = False
         self.executor_error: BaseException | None = None
@@ -82,50 +104,65 @@ class LiveCalls:
     async def run(self, advance: Advance, io: IO) -> AsyncGenerator[list[ItemOutcome], None]:
         """Run all items that `advance` returns; yield the outcomes as they are written."""
         done = io.channel()
-        ready: deque[BatchItem] = deque()
-        outcomes: list[ItemOutcome] = []
-        write_time, is_dry = perf_counter(), False
-        self._start_time = write_time
+        self._start_time = self._write_time = perf_counter()
         try:
             while True:
-                room = 0 if is_dry or self._is_stopped else self._room(len(ready))
-                has_waited = perf_counter() - write_time >= WRITE_SECONDS
-                is_idle = not self._running and not ready
-                if (outcomes and has_waited) or (
-                    room and (is_idle or has_waited or self._is_worth(room))
-                ):
-                    items = await io.call(advance, outcomes, room)
-                    group, outcomes, write_time = outcomes, [], perf_counter()
-                    is_dry = len(items) < room if room else is_dry
-                    ready.extend(items)
-                    if group:
-                        is_dry = is_dry and not any(outcome.is_retryable for outcome in group)
-                        yield group
-                self._start(ready, done, io)
-                if self._is_stopped and ready:
-                    outcomes += [not_begun(item) for item in ready]
-                    ready.clear()
-                if not self._running:
-                    if outcomes:
-                        write_time = 0.0
-                        continue
-                    if not ready:
-                        break
-                is_probe = self._limit_now() < self._limit and not self._is_quick
-                waits = outcomes or room or is_probe
-                outcome = await (done.get_within(WRITE_SECONDS) if waits else done.get())
-                if outcome is not None:
-                    outcomes += self._collect(outcome)
+                room = self._room()
+                if self._is_due(room) and (written := await self._exchange(room, advance, io)):
+                    yield written
+                self._start(done, io)
+                if self._is_stopped:
+                    self._put_back()
+                if self._running:
+                    self._outcomes += await self._next_outcomes(room, done)
+                elif self._outcomes:
+                    self._write_time = 0.0  # nothing will come that they could wait for
+                elif not self._ready:
+                    break
         except BaseException as error:
             # A reader that stops early waits for calls in progress, which are paid for; an exiting program does not.
             waits = isinstance(error, GeneratorExit)
-            await self._leave(outcomes, ready, advance, done if waits else None)
+            await self._leave(advance, done if waits else None)
             raise
+
+    def _is_due(self, room: int) -> bool:
+        """Whether it is time for a transaction, which writes what has come and takes items for the free places."""
+        has_waited = perf_counter() - self._write_time >= WRITE_SECONDS
+        if self._outcomes and has_waited:
+            return True
+        is_idle = not self._running and not self._ready
+        return bool(room) and (is_idle or has_waited or self._is_worth(room))
+
+    async def _exchange(self, room: int, advance: Advance, io: IO) -> list[ItemOutcome]:
+        """Write the results and take the next items, in one transaction; return what was written."""
+        items = await io.call(advance, self._outcomes, room)
+        written, self._outcomes, self._write_time = self._outcomes, [], perf_counter()
+        if room:
+            self._is_dry = len(items) < room
+        if any(outcome.is_retryable for outcome in written):
+            self._is_dry = False  # it is in the store again
+        self._ready.extend(items)
+        return written
+
+    async def _next_outcomes(self, room: int, done: Channel) -> list[ItemOutcome]:
+        """Wait until a group ends; not for long, if there is something to write, to take or to measure meanwhile."""
+        is_probing = self._limit_now() < self._limit and not self._is_quick
+        has_work = bool(self._outcomes or room or is_probing)
+        ended = await (done.get_within(WRITE_SECONDS) if has_work else done.get())
+        return [] if ended is None else self._collect(ended)
+
+    def _put_back(self) -> None:
+        """Give back the items that were taken and will not be started."""
+        self._outcomes += [not_begun(item) for item in self._ready]
+        self._ready.clear()
 
     # -- what is taken and started
 
-    def _room(self, ready: int) -> int:
+    def _room(self) -> int:
         """Return how many items to take now."""
+        if self._is_dry or self._is_stopped:
+            return 0
+        ready = len(self._ready)
         if self._grows:
             self._group = (
                 int(min(LARGEST_GROUP, GROUP_SECONDS / self._seconds)) if self._is_quick else 1
@@ -156,10 +193,12 @@ class LiveCalls:
         return 1 if self._is_quick or is_probe else self._limit
 
     def _is_worth(self, room: int) -> bool:
-        """Whether it is time for a transaction."""
+        """Whether so much room is worth a transaction."""
         return self._is_quick or room >= max(1, self._limit_now() // 4) * self._group
 
-    def _start(self, ready: deque[BatchItem], done: Channel, io: IO) -> None:
+    def _start(self, done: Channel, io: IO) -> None:
+        """Start groups of the items that are ready, in the free places."""
+        ready = self._ready
         while ready and not self._is_stopped and len(self._running) < self._limit_now():
             size = self._affordable(min(self._group_now(), len(ready)))
             if not size:
@@ -263,22 +302,16 @@ class LiveCalls:
             self.is_out_of_budget = True
         return list(outcomes)
 
-    async def _leave(
-        self,
-        outcomes: list[ItemOutcome],
-        ready: deque[BatchItem],
-        advance: Advance,
-        done: Channel | None,
-    ) -> None:
+    async def _leave(self, advance: Advance, done: Channel | None) -> None:
         """Write the known outcomes; items that were taken and not begun wait again."""
-        outcomes = [*outcomes, *(not_begun(item) for item in ready)]
+        self._put_back()
         while self._running and done is not None:
-            outcomes += self._collect(await done.get())
+            self._outcomes += self._collect(await done.get())
         for _, started in self._running.values():
             if started is not None:
                 started.cancel()
-        if outcomes:
-            advance(outcomes, 0)
+        if self._outcomes:
+            advance(self._outcomes, 0)
 
 
 def _outcome(future: Any) -> tuple[Any, BaseException | None]:  # noqa: ANN401  of any executor

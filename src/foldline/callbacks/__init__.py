@@ -6,111 +6,56 @@ loaded when asked for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
+with lazy_exports(__name__):
     from foldline.callbacks.base import (
-        AsyncCallbackHandler,
-        BaseCallbackHandler,
-        BaseCallbackManager,
-        CallbackManagerMixin,
-        Callbacks,
-        ChainManagerMixin,
-        LLMManagerMixin,
-        RetrieverManagerMixin,
-        RunManagerMixin,
-        ToolManagerMixin,
+        AsyncCallbackHandler as AsyncCallbackHandler,
+        BaseCallbackHandler as BaseCallbackHandler,
+        BaseCallbackManager as BaseCallbackManager,
+        CallbackManagerMixin as CallbackManagerMixin,
+        Callbacks as Callbacks,
+        ChainManagerMixin as ChainManagerMixin,
+        LLMManagerMixin as LLMManagerMixin,
+        RetrieverManagerMixin as RetrieverManagerMixin,
+        RunManagerMixin as RunManagerMixin,
+        ToolManagerMixin as ToolManagerMixin,
     )
     from foldline.callbacks.custom_events import (
-        adispatch_custom_event,
-        dispatch_custom_event,
+        adispatch_custom_event as adispatch_custom_event,
+        dispatch_custom_event as dispatch_custom_event,
     )
-    from foldline.callbacks.file import FileCallbackHandler
+    from foldline.callbacks.file import FileCallbackHandler as FileCallbackHandler
     from foldline.callbacks.groups import (
-        AsyncCallbackManagerForChainGroup,
-        CallbackManagerForChainGroup,
+        AsyncCallbackManagerForChainGroup as AsyncCallbackManagerForChainGroup,
+        CallbackManagerForChainGroup as CallbackManagerForChainGroup,
     )
     from foldline.callbacks.manager import (
-        AsyncCallbackManager,
-        AsyncCallbackManagerForChainRun,
-        AsyncCallbackManagerForLLMRun,
-        AsyncCallbackManagerForRetrieverRun,
-        AsyncCallbackManagerForToolRun,
-        AsyncParentRunManager,
-        AsyncRunManager,
-        BaseRunManager,
-        CallbackManager,
-        CallbackManagerForChainRun,
-        CallbackManagerForLLMRun,
-        CallbackManagerForRetrieverRun,
-        CallbackManagerForToolRun,
-        ParentRunManager,
-        RunManager,
+        AsyncCallbackManager as AsyncCallbackManager,
+        AsyncCallbackManagerForChainRun as AsyncCallbackManagerForChainRun,
+        AsyncCallbackManagerForLLMRun as AsyncCallbackManagerForLLMRun,
+        AsyncCallbackManagerForRetrieverRun as AsyncCallbackManagerForRetrieverRun,
+        AsyncCallbackManagerForToolRun as AsyncCallbackManagerForToolRun,
+        AsyncParentRunManager as AsyncParentRunManager,
+        AsyncRunManager as AsyncRunManager,
+        BaseRunManager as BaseRunManager,
+        CallbackManager as CallbackManager,
+        CallbackManagerForChainRun as CallbackManagerForChainRun,
+        CallbackManagerForLLMRun as CallbackManagerForLLMRun,
+        CallbackManagerForRetrieverRun as CallbackManagerForRetrieverRun,
+        CallbackManagerForToolRun as CallbackManagerForToolRun,
+        ParentRunManager as ParentRunManager,
+        RunManager as RunManager,
     )
-    from foldline.callbacks.openai_info import OpenAICallbackHandler, get_openai_callback
-    from foldline.callbacks.stdout import StdOutCallbackHandler
-    from foldline.callbacks.streaming_stdout import StreamingStdOutCallbackHandler
-    from foldline.callbacks.usage import UsageMetadataCallbackHandler, get_usage_metadata_callback
-
-__all__ = [
-    "AsyncCallbackHandler",
-    "AsyncCallbackManager",
-    "AsyncCallbackManagerForChainGroup",
-    "AsyncCallbackManagerForChainRun",
-    "AsyncCallbackManagerForLLMRun",
-    "AsyncCallbackManagerForRetrieverRun",
-    "AsyncCallbackManagerForToolRun",
-    "AsyncParentRunManager",
-    "AsyncRunManager",
-    "BaseCallbackHandler",
-    "BaseCallbackManager",
-    "BaseRunManager",
-    "CallbackManager",
-    "CallbackManagerForChainGroup",
-    "CallbackManagerForChainRun",
-    "CallbackManagerForLLMRun",
-    "CallbackManagerForRetrieverRun",
-    "CallbackManagerForToolRun",
-    "CallbackManagerMixin",
-    "Callbacks",
-    "ChainManagerMixin",
-    "FileCallbackHandler",
-    "LLMManagerMixin",
-    "OpenAICallbackHandler",
-    "ParentRunManager",
-    "RetrieverManagerMixin",
-    "RunManager",
-    "RunManagerMixin",
-    "StdOutCallbackHandler",
-    "StreamingStdOutCallbackHandler",
-    "ToolManagerMixin",
-    "UsageMetadataCallbackHandler",
-    "adispatch_custom_event",
-    "dispatch_custom_event",
-    "get_openai_callback",
-    "get_usage_metadata_callback",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".base": "AsyncCallbackHandler BaseCallbackHandler BaseCallbackManager "
-        "CallbackManagerMixin Callbacks ChainManagerMixin LLMManagerMixin "
-        "RetrieverManagerMixin RunManagerMixin ToolManagerMixin",
-        ".file": "FileCallbackHandler",
-        ".groups": "AsyncCallbackManagerForChainGroup CallbackManagerForChainGroup",
-        ".manager": "AsyncCallbackManager AsyncCallbackManagerForChainRun "
-        "AsyncCallbackManagerForLLMRun AsyncCallbackManagerForRetrieverRun "
-        "AsyncCallbackManagerForToolRun AsyncParentRunManager AsyncRunManager "
-        "BaseRunManager CallbackManager CallbackManagerForChainRun "
-        "CallbackManagerForLLMRun CallbackManagerForRetrieverRun "
-        "CallbackManagerForToolRun ParentRunManager RunManager",
-        ".stdout": "StdOutCallbackHandler",
-        ".streaming_stdout": "StreamingStdOutCallbackHandler",
-        ".custom_events": "adispatch_custom_event dispatch_custom_event",
-        ".usage": "UsageMetadataCallbackHandler get_usage_metadata_callback",
-        ".openai_info": "OpenAICallbackHandler get_openai_callback",
-    },
-)
+    from foldline.callbacks.openai_info import (
+        OpenAICallbackHandler as OpenAICallbackHandler,
+        get_openai_callback as get_openai_callback,
+    )
+    from foldline.callbacks.stdout import StdOutCallbackHandler as StdOutCallbackHandler
+    from foldline.callbacks.streaming_stdout import (
+        StreamingStdOutCallbackHandler as StreamingStdOutCallbackHandler,
+    )
+    from foldline.callbacks.usage import (
+        UsageMetadataCallbackHandler as UsageMetadataCallbackHandler,
+        get_usage_metadata_callback as get_usage_metadata_callback,
+    )

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
-from foldline._lazy import Loader, lazy_exports
+from foldline._lazy import forward_names
 from foldline.callbacks.base import (
     BaseCallbackHandler,
     BaseCallbackManager,
@@ -496,12 +496,13 @@ def child_manager(
 
 
 # Names that LangChain has in this module.
-__getattr__: Loader = lazy_exports(
+forward_names(
     __name__,
     {
-        ".dispatch": "ahandle_event handle_event shielded",
-        ".groups": "AsyncCallbackManagerForChainGroup CallbackManagerForChainGroup "
-        "atrace_as_chain_group trace_as_chain_group",
-        ".custom_events": "adispatch_custom_event dispatch_custom_event",
+        "foldline.callbacks.custom_events": "adispatch_custom_event dispatch_custom_event",
+        "foldline.callbacks.dispatch": "ahandle_event handle_event shielded",
+        "foldline.callbacks.groups": (
+            "AsyncCallbackManagerForChainGroup CallbackManagerForChainGroup atrace_as_chain_group trace_as_chain_group"
+        ),
     },
 )

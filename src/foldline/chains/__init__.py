@@ -2,109 +2,51 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.chains.base import RUN_KEY, Chain
+with lazy_exports(__name__):
+    from foldline.chains.base import RUN_KEY as RUN_KEY, Chain as Chain
     from foldline.chains.documents import (
-        BaseCombineDocumentsChain,
-        MapReduceDocumentsChain,
-        ReduceDocumentsChain,
-        RefineDocumentsChain,
-        StuffDocumentsChain,
-        load_qa_chain,
+        BaseCombineDocumentsChain as BaseCombineDocumentsChain,
+        MapReduceDocumentsChain as MapReduceDocumentsChain,
+        ReduceDocumentsChain as ReduceDocumentsChain,
+        RefineDocumentsChain as RefineDocumentsChain,
+        StuffDocumentsChain as StuffDocumentsChain,
+        load_qa_chain as load_qa_chain,
     )
-    from foldline.chains.llm import ConversationChain, LLMChain
-    from foldline.chains.llm_math import LLMMathChain
-    from foldline.chains.map_rerank import MapRerankDocumentsChain
+    from foldline.chains.llm import ConversationChain as ConversationChain, LLMChain as LLMChain
+    from foldline.chains.llm_math import LLMMathChain as LLMMathChain
+    from foldline.chains.map_rerank import MapRerankDocumentsChain as MapRerankDocumentsChain
     from foldline.chains.retrieval import (
-        ConversationalRetrievalChain,
-        RetrievalQA,
-        create_history_aware_retriever,
-        create_retrieval_chain,
-        create_stuff_documents_chain,
+        ConversationalRetrievalChain as ConversationalRetrievalChain,
+        RetrievalQA as RetrievalQA,
+        create_history_aware_retriever as create_history_aware_retriever,
+        create_retrieval_chain as create_retrieval_chain,
+        create_stuff_documents_chain as create_stuff_documents_chain,
     )
     from foldline.chains.router import (
-        LLMRouterChain,
-        MultiPromptChain,
-        MultiRouteChain,
-        Route,
-        RouterChain,
-        RouterOutputParser,
+        LLMRouterChain as LLMRouterChain,
+        MultiPromptChain as MultiPromptChain,
+        MultiRouteChain as MultiRouteChain,
+        Route as Route,
+        RouterChain as RouterChain,
+        RouterOutputParser as RouterOutputParser,
     )
-    from foldline.chains.saving import load_chain
-    from foldline.chains.sequential import SequentialChain, SimpleSequentialChain, TransformChain
-    from foldline.chains.sql import create_sql_query_chain
+    from foldline.chains.saving import load_chain as load_chain
+    from foldline.chains.sequential import (
+        SequentialChain as SequentialChain,
+        SimpleSequentialChain as SimpleSequentialChain,
+        TransformChain as TransformChain,
+    )
+    from foldline.chains.sql import create_sql_query_chain as create_sql_query_chain
     from foldline.chains.structured_output import (
-        create_openai_fn_runnable,
-        create_structured_output_runnable,
-        get_openai_output_parser,
+        create_openai_fn_runnable as create_openai_fn_runnable,
+        create_structured_output_runnable as create_structured_output_runnable,
+        get_openai_output_parser as get_openai_output_parser,
     )
     from foldline.chains.summarize import (
-        acollapse_docs,
-        collapse_docs,
-        load_summarize_chain,
-        split_list_of_docs,
+        acollapse_docs as acollapse_docs,
+        collapse_docs as collapse_docs,
+        load_summarize_chain as load_summarize_chain,
+        split_list_of_docs as split_list_of_docs,
     )
-
-__all__ = [
-    "RUN_KEY",
-    "BaseCombineDocumentsChain",
-    "Chain",
-    "ConversationChain",
-    "ConversationalRetrievalChain",
-    "LLMChain",
-    "LLMMathChain",
-    "LLMRouterChain",
-    "MapReduceDocumentsChain",
-    "MapRerankDocumentsChain",
-    "MultiPromptChain",
-    "MultiRouteChain",
-    "ReduceDocumentsChain",
-    "RefineDocumentsChain",
-    "RetrievalQA",
-    "Route",
-    "RouterChain",
-    "RouterOutputParser",
-    "SequentialChain",
-    "SimpleSequentialChain",
-    "StuffDocumentsChain",
-    "TransformChain",
-    "acollapse_docs",
-    "collapse_docs",
-    "create_history_aware_retriever",
-    "create_openai_fn_runnable",
-    "create_retrieval_chain",
-    "create_sql_query_chain",
-    "create_structured_output_runnable",
-    "create_stuff_documents_chain",
-    "get_openai_output_parser",
-    "load_chain",
-    "load_qa_chain",
-    "load_summarize_chain",
-    "split_list_of_docs",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".base": "Chain RUN_KEY",
-        ".documents": "BaseCombineDocumentsChain MapReduceDocumentsChain ReduceDocumentsChain "
-        "RefineDocumentsChain StuffDocumentsChain load_qa_chain",
-        ".llm": "ConversationChain LLMChain",
-        ".retrieval": "ConversationalRetrievalChain RetrievalQA create_history_aware_retriever "
-        "create_retrieval_chain create_stuff_documents_chain",
-        ".saving": "load_chain",
-        ".router": "LLMRouterChain MultiPromptChain MultiRouteChain Route RouterChain "
-        "RouterOutputParser",
-        ".sequential": "SequentialChain SimpleSequentialChain TransformChain",
-        ".summarize": "acollapse_docs collapse_docs load_summarize_chain split_list_of_docs",
-        ".map_rerank": "MapRerankDocumentsChain",
-        ".llm_math": "LLMMathChain",
-        ".sql": "create_sql_query_chain",
-        ".structured_output": "create_openai_fn_runnable create_structured_output_runnable "
-        "get_openai_output_parser",
-    },
-)

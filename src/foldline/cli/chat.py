@@ -151,13 +151,12 @@ def chat(
     if json_schema and (request.tools or mcp or answer_form.events):
         raise UsageError("--schema goes with neither tools nor --events: leave one of them out")
     text = request.whole_text()
-    is_session = not text.strip() and not attach
-    if is_session and not is_terminal(sys.stdin):
-        raise UsageError('there is nothing to ask: foldline chat "a question", or pipe one in')
+    is_session = _is_session(text, attach)
     chat_model = choose_model(request.model, read_options(request.options))
-    chosen_tools = [choose_tool(place) for place in request.tools]
-    for file in mcp:
-        chosen_tools += choose_mcp_tools(file)
+    chosen_tools = [
+        *map(choose_tool, request.tools),
+        *(tool for file in mcp for tool in choose_mcp_tools(file)),
+    ]
     approve = Approval() if ask else None
     with ExitStack() as stack:
         conversation = Conversation.open(
@@ -190,6 +189,15 @@ def chat(
             metadata={"session_id": conversation.name} if conversation.name else None,
         )
         return _run_exchange(exchange, conversation, human, answer_form, callbacks)
+
+
+def _is_session(text: str, attach: Sequence[str]) -> bool:
+    """Whether nothing is asked, so that a session opens; raise where nobody could type in it."""
+    if text.strip() or attach:
+        return False
+    if not is_terminal(sys.stdin):
+        raise UsageError('there is nothing to ask: foldline chat "a question", or pipe one in')
+    return True
 
 
 def _save(name: str, request: Prompt) -> int:

@@ -30,8 +30,7 @@ from foldline.cli.terminal import echo, note, readable, table
 from foldline.document_loaders import DirectoryLoader, FileLoader, WebBaseLoader
 from foldline.documents import Document, citation_messages, citations
 from foldline.exceptions import UsageError
-from foldline.indexing import SQLiteRecordManager
-from foldline.indexing import index as index_documents
+from foldline.indexing import SQLiteRecordManager, index as index_documents
 from foldline.text_splitters import RecursiveCharacterTextSplitter
 from foldline.utils.progress import Progress
 from foldline.utils.strings import count_of, suggestion

@@ -85,8 +85,7 @@ def verify(*, log: str | None) -> int:
 
 def vacuum(*, log: str | None) -> int:
     """Give unused space back."""
-    from foldline.serve.log.upkeep import read_status
-    from foldline.serve.log.upkeep import vacuum as shrink
+    from foldline.serve.log.upkeep import read_status, vacuum as shrink
 
     place = log_place(log)
     before = read_status(place).size or 0

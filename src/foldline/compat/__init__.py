@@ -8,20 +8,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from foldline._lazy import lazy_exports
 
-if TYPE_CHECKING:
-    from foldline.compat.convert import from_langchain, to_langchain
-    from foldline.compat.names import Home, find_home, find_module, rows
-
-__all__ = ["Home", "find_home", "find_module", "from_langchain", "rows", "to_langchain"]
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        ".convert": "from_langchain to_langchain",
-        ".names": "Home find_home find_module rows",
-    },
-)
+with lazy_exports(__name__):
+    from foldline.compat.convert import (
+        from_langchain as from_langchain,
+        to_langchain as to_langchain,
+    )
+    from foldline.compat.names import (
+        Home as Home,
+        find_home as find_home,
+        find_module as find_module,
+        rows as rows,
+    )

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.documents.base import BaseMedia, Blob, Document
+with lazy_exports(__name__):
+    from foldline.documents.base import BaseMedia as BaseMedia, Blob as Blob, Document as Document
     from foldline.documents.citations import (
-        CitedAnswer,
-        CitedBlock,
-        Source,
-        citation_messages,
-        citations,
-        format_sources,
+        CitedAnswer as CitedAnswer,
+        CitedBlock as CitedBlock,
+        Source as Source,
+        citation_messages as citation_messages,
+        citations as citations,
+        format_sources as format_sources,
     )
-    from foldline.documents.compressor import BaseDocumentCompressor
-    from foldline.documents.transformers import BaseDocumentTransformer
-
-__all__ = [
-    "BaseDocumentCompressor",
-    "BaseDocumentTransformer",
-    "BaseMedia",
-    "Blob",
-    "CitedAnswer",
-    "CitedBlock",
-    "Document",
-    "Source",
-    "citation_messages",
-    "citations",
-    "format_sources",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".base": "BaseMedia Blob Document",
-        ".citations": "CitedAnswer CitedBlock Source citation_messages citations format_sources",
-        ".compressor": "BaseDocumentCompressor",
-        ".transformers": "BaseDocumentTransformer",
-    },
-)
+    from foldline.documents.compressor import BaseDocumentCompressor as BaseDocumentCompressor
+    from foldline.documents.transformers import BaseDocumentTransformer as BaseDocumentTransformer

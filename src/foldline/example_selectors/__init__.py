@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.example_selectors.base import BaseExampleSelector
-    from foldline.example_selectors.length_based import LengthBasedExampleSelector
-    from foldline.example_selectors.semantic_similarity import (
-        MaxMarginalRelevanceExampleSelector,
-        SemanticSimilarityExampleSelector,
-        sorted_values,
+with lazy_exports(__name__):
+    from foldline.example_selectors.base import BaseExampleSelector as BaseExampleSelector
+    from foldline.example_selectors.length_based import (
+        LengthBasedExampleSelector as LengthBasedExampleSelector,
     )
-
-__all__ = [
-    "BaseExampleSelector",
-    "LengthBasedExampleSelector",
-    "MaxMarginalRelevanceExampleSelector",
-    "SemanticSimilarityExampleSelector",
-    "sorted_values",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".base": "BaseExampleSelector",
-        ".length_based": "LengthBasedExampleSelector",
-        ".semantic_similarity": "MaxMarginalRelevanceExampleSelector SemanticSimilarityExampleSelector "
-        "sorted_values",
-    },
-)
+    from foldline.example_selectors.semantic_similarity import (
+        MaxMarginalRelevanceExampleSelector as MaxMarginalRelevanceExampleSelector,
+        SemanticSimilarityExampleSelector as SemanticSimilarityExampleSelector,
+        sorted_values as sorted_values,
+    )

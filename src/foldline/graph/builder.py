@@ -10,8 +10,13 @@ from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
 from foldline.graph.cache import BaseCache
 from foldline.graph.compiled import CompiledStateGraph
-from foldline.graph.nodes import InputShape, NodeSpec, literal_values, name_of
-from foldline.graph.nodes import _returns as returns_of
+from foldline.graph.nodes import (
+    InputShape,
+    NodeSpec,
+    _returns as returns_of,
+    literal_values,
+    name_of,
+)
 from foldline.graph.plan import Branch, GraphPlan, WaitingEdge
 from foldline.graph.runtime import wanted_arguments
 from foldline.graph.schema import StateKeys

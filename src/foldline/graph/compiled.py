@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
+from typing import Any, ClassVar, Generic, Self, cast
 
 from pydantic import BaseModel, create_model
 
@@ -48,9 +48,6 @@ from foldline.workflows.loop_runnable import LoopRunnable
 from foldline.workflows.nesting import current_parent
 from foldline.workflows.values import adapter_of
 
-if TYPE_CHECKING:
-    from foldline.graph.builder import StateGraph
-
 __all__ = ["CompiledStateGraph"]
 
 Values = dict[str, Any]
@@ -70,7 +67,7 @@ class CompiledStateGraph(
         self,
         plan: GraphPlan,
         *,
-        builder: StateGraph[StateT, ContextT, InputT, OutputT],
+        builder: Any,  # noqa: ANN401  the `StateGraph`, whose module imports this one
         name: str,
         checkpointer: BaseCheckpointSaver | bool | None,
         cache: BaseCache | None,
@@ -130,10 +127,10 @@ class CompiledStateGraph(
                 part.isdecimal()
             ):  # a further graph that the same task calls: of the kind found first
                 continue
-            inner = graph.plan.nodes.get(part.partition(":")[0])
-            if inner is None or not inner.subgraphs:
+            nested = _graph_in(graph.plan.nodes.get(part.partition(":")[0]))
+            if nested is None:
                 raise UsageError(f"checkpoint_ns={namespace!r}: there is no graph at {part!r}")
-            graph = inner.subgraphs[0]
+            graph = nested
         return graph, Log(saver, thread_of(run.configurable, self.get_name()), namespace)
 
     def _thread_log(self, run: Run) -> Log:
@@ -145,12 +142,12 @@ class CompiledStateGraph(
         return log
 
     def _check_message(self, value: object) -> None:
-        check_message(self, value)
+        check_message(self.plan, self.get_name(), value)
 
     async def _state(self, run: Run, *, subgraphs: bool) -> StateSnapshot:
         graph, log = self._log(run)
         at = run.configurable.get("checkpoint_id")
-        thread = await load_thread(graph, log, run.io, at, with_pending=True)
+        thread = await load_thread(graph.plan, log, run.io, at, with_pending=True)
         snapshot = graph.snapshot(thread, log.thread_id, log.namespace, is_present=at is None)
         if not subgraphs:
             return snapshot
@@ -176,37 +173,11 @@ class CompiledStateGraph(
             if thread.base_parent is None
             else _config(thread_id, namespace, thread.base_parent, thread.parents)
         )
-        open_ids = {question.id for question in thread.interrupts}
         step_tasks = thread.tasks(namespace)
         tasks = []
         for task in step_tasks:
-            outcome = thread.finished.get(task.id)
-            result = (
-                outcome.update
-                if outcome is not None
-                else thread.input
-                if task.name == START
-                else None
-            )
-            questions = thread.questions_of(task.id)
-            if is_present:
-                questions = [
-                    question
-                    for question in questions
-                    if outcome is None and question.id in open_ids
-                ]
-            error = thread.error_of(task.id)
-            tasks.append(
-                GraphTask(
-                    task.id,
-                    task.name,
-                    task.path,
-                    None if error is None else TaskError(error),
-                    interrupts=tuple(questions),
-                    state=self._task_state(task, thread, thread_id, namespace),
-                    result=None if result is None else self.plan.keys.without_root(result),
-                )
-            )
+            state = self._task_state(task, thread, thread_id, namespace)
+            tasks.append(self._graph_task(task, thread, state, is_present=is_present))
         public_keys = self.plan.state.names
         values = thread.values_now(step_tasks) if is_present else thread.values
         return StateSnapshot(
@@ -226,16 +197,38 @@ class CompiledStateGraph(
             else tuple(question for task in tasks for question in task.interrupts),
         )
 
+    def _graph_task(
+        self, task: Task, thread: GraphThread, state: RunnableConfig | None, *, is_present: bool
+    ) -> GraphTask:
+        """Return a task of the step as callers see it: with its result, or what it asked, or why it failed."""
+        outcome, error = thread.finished.get(task.id), thread.error_of(task.id)
+        result = thread.input if task.name == START else None
+        if outcome is not None:
+            result = outcome.update
+        questions = thread.questions_of(task.id)
+        if is_present:
+            open_ids = {question.id for question in thread.interrupts} if outcome is None else ()
+            questions = [question for question in questions if question.id in open_ids]
+        return GraphTask(
+            task.id,
+            task.name,
+            task.path,
+            None if error is None else TaskError(error),
+            interrupts=tuple(questions),
+            state=state,
+            result=None if result is None else self.plan.keys.without_root(result),
+        )
+
     def _task_state(
         self, task: Task, thread: GraphThread, thread_id: str, namespace: str
     ) -> RunnableConfig | None:
         """Return the config of the nested graph that a task runs; None if it runs none."""
-        spec = self.plan.nodes.get(task.name)
-        if spec is None or not spec.subgraphs:
+        nested = _graph_in(self.plan.nodes.get(task.name))
+        if nested is None:
             return None
         label = f"{task.name}:{task.id}"
         inner_namespace = f"{namespace}|{label}" if namespace else label
-        if spec.subgraphs[0].checkpointer is True:
+        if nested.checkpointer is True:
             inner_namespace = "|".join(
                 part.partition(":")[0] for part in inner_namespace.split("|")
             )
@@ -315,9 +308,9 @@ class CompiledStateGraph(
     ) -> Iterator[tuple[str, CompiledStateGraph]]:
         """Return the graphs that are nodes of this one, by their names."""
         for name, spec in self.plan.nodes.items():
-            if not spec.subgraphs:
+            nested = _graph_in(spec)
+            if nested is None:
                 continue
-            nested = spec.subgraphs[0]
             if namespace is None or namespace == name:
                 yield name, nested
             if recurse:
@@ -364,6 +357,12 @@ class CompiledStateGraph(
     def with_config(self, config: RunnableConfig | None = None, **kwargs: object) -> Any:  # noqa: ANN401  a binding that has the graph's methods
         """Return this graph with a config bound; the result has the methods of a graph."""
         return super().with_config(config, **kwargs)
+
+
+def _graph_in(spec: NodeSpec | None) -> CompiledStateGraph[Any, Any, Any, Any] | None:
+    """Return the graph that a node runs, the first if its code names several."""
+    graphs = spec.subgraphs if spec is not None else ()
+    return cast("CompiledStateGraph[Any, Any, Any, Any]", graphs[0]) if graphs else None
 
 
 def _config(

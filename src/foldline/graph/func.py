@@ -228,7 +228,7 @@ class EntrypointFlow(ThreadStates, Workflow[Any, Any]):
     # -- threads, as those of a graph
 
     async def _state(self, run: Run, *, subgraphs: bool) -> StateSnapshot:
-        return await EntrypointThread(self, run).state()
+        return await EntrypointThread(self, self.saves, run).state()
 
     async def _history(
         self,
@@ -237,12 +237,12 @@ class EntrypointFlow(ThreadStates, Workflow[Any, Any]):
         before: RunnableConfig | None,
         limit: int | None,
     ) -> Sequence[StateSnapshot]:
-        return await EntrypointThread(self, run).history(filter, before, limit)
+        return await EntrypointThread(self, self.saves, run).history(filter, before, limit)
 
     async def _update(
         self, run: Run, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
-        return await EntrypointThread(self, run).update(supersteps)
+        return await EntrypointThread(self, self.saves, run).update(supersteps)
 
     # -- the function
 

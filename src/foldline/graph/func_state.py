@@ -22,7 +22,7 @@ from foldline.workflows.steps import digest_of
 from foldline.workflows.values import pack, unpack
 
 if TYPE_CHECKING:
-    from foldline.graph.func import EntrypointFlow
+    from foldline.workflows.flow import Workflow
 
 __all__ = ["EntrypointThread"]
 
@@ -62,10 +62,12 @@ class _Checkpoint:
 class EntrypointThread:
     """Reads and changes one thread of an entrypoint."""
 
-    def __init__(self, flow: EntrypointFlow, run: Run) -> None:
+    def __init__(self, flow: Workflow[Any, Any], saves: object, run: Run) -> None:
         if flow.checkpointer is None:
             raise UsageError(f"{flow.flow_name} has no checkpointer: @entrypoint(checkpointer=…)")
         self.flow = flow
+        self.saves = saves
+        """The type of what a run saves."""
         self.run = run
         self.saver = flow.checkpointer
         self.thread_id = thread_of(run.configurable, flow.flow_name)
@@ -157,7 +159,7 @@ class EntrypointThread:
 
     def _saved(self, body: Body) -> tuple[Any, Any]:
         if "saved" in body:
-            return body["saved"], self.flow.saves
+            return body["saved"], self.saves
         return body["value"], self.flow.returns
 
     def _snapshot(self, point: _Checkpoint, *, is_present: bool) -> StateSnapshot:
@@ -227,4 +229,4 @@ class EntrypointThread:
                 f"update_state(as_node={node!r}): an entrypoint has one node, {flow.flow_name!r}; use that, "
                 f"END, {INPUT!r} or nothing"
             )
-        return "update", {"saved": pack(values, "update_state", flow.saves)}
+        return "update", {"saved": pack(values, "update_state", self.saves)}

@@ -1,159 +1,61 @@
-"""`GraphLoop`: one run of a graph. The tasks of a step run concurrently on the same state; their updates are merged."""
+"""`GraphLoop`: how a run of a graph proceeds, step by step.
+
+Between two steps a thread is its values and the targets of the tasks that come next (`GraphThread`). A step is this:
+
+1. Each target becomes a task. All tasks read the same values, and none sees what another one writes: the result of a
+   step does not depend on which of them is faster.
+2. One of several tasks is recorded as soon as it has finished, so that it is not repeated if another one fails, asks a
+   question, or the process ends. A single task is recorded with its step: one write instead of two.
+3. Neither an error nor a question stops the other tasks of the step, whose work would be lost. When all have ended, the
+   error of the first task (in the order of the tasks, not of time) is raised, or one interrupt with all questions.
+4. Otherwise the updates are merged in the order of the tasks, branches name the next targets, and the step is recorded:
+   the checkpoint. Only then the thread in memory moves: if the write fails, it is still what the log says.
+
+A thread that is loaded from its log stands where its last record left it: between two steps, or within one, with the
+tasks that had finished (`GraphThread.finished`). `_run_tasks` runs those that are left.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing, suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import Any
 
-from foldline._config import DEFAULT_RECURSION_LIMIT
-from foldline._run import Run
-from foldline.checkpoint.base import Entry
-from foldline.exceptions import GraphRecursionError, StoreError, UsageError
-from foldline.graph.nodes import call_function
-from foldline.graph.plan import Branch, GraphPlan
-from foldline.graph.records import (
-    BASES,
-    STARTS,
-    GraphThread,
-    Target,
-    Task,
-    TaskOutcome,
-    decode_target,
-    encode_target,
-    one_checkpoint,
-    plain_metadata,
-    record,
-)
-from foldline.graph.runtime import Runtime, current_task
+from foldline.exceptions import GraphRecursionError, StoreError
+from foldline.graph.records import Task, TaskOutcome, encode_target, record
+from foldline.graph.run_state import GraphRun
 from foldline.graph.start import GraphStart
 from foldline.graph.task_run import ParentCommand, TaskRun
 from foldline.graph.types import START
-from foldline.runnables.base import Runnable
-from foldline.utils.strings import suggestion
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.inbox import Message
 from foldline.workflows.interrupts import (
     FlowInterrupt,
     Interrupt,
     is_invalid_resume,
-    question_data,
     question_row,
     reopened_questions,
     request_data,
 )
 from foldline.workflows.journal import encode_error
 from foldline.workflows.log import ends_run
-from foldline.workflows.nesting import Parent
-from foldline.workflows.run_context import RunContext
-from foldline.workflows.run_loop import RunLoop
-from foldline.workflows.runtime import read_context
 from foldline.workflows.step_trace import note_pause
-
-if TYPE_CHECKING:
-    from foldline.graph.compiled import CompiledStateGraph
 
 __all__ = ["GraphLoop"]
 
-Values = dict[str, Any]
 LIVE_CHANNELS = frozenset({"custom", "tokens", "tasks"})
 """Channels whose events are sent while a step runs, not after it."""
-DEFAULT_MAX_STEPS = 10_007
 
 
-class GraphLoop(RunLoop[RunContext[GraphThread]]):
+class GraphLoop(GraphRun):
     """One run of a graph."""
-
-    def __init__(
-        self, graph: CompiledStateGraph, run: Run, *, wants: frozenset[str], outer: Parent | None
-    ) -> None:
-        thread = GraphThread(graph.plan.keys, graph.plan.keys.empty())
-        super().__init__(
-            RunContext(
-                run,
-                thread,
-                name=graph.get_name(),
-                checkpointer=graph.checkpointer,
-                wants=wants,
-                outer=outer,
-            )
-        )
-        self.graph = graph
-        self.plan = graph.plan
-        self.run = run
-        self.io = run.io
-        self.output = self.context.output
-        self.wants: frozenset[str] = self.context.wants
-        outer_task = current_task.get()  # a nested graph inherits context and store
-        self.context_value: Any = (
-            read_context(self.plan.context_schema, run.kwargs["context"], graph.get_name())
-            if "context" in run.kwargs
-            else getattr(outer_task, "context", None)
-        )
-        self.store = (
-            graph.store if graph.store is not None or outer_task is None else outer_task.store
-        )
-        self.output_keys: str | list[str] | None = _output_keys(
-            run.kwargs.get("output_keys"), self.plan
-        )
-        self.tasks: list[Task] = []
-        self.before: frozenset[str] = _names(
-            "interrupt_before",
-            run.kwargs.get("interrupt_before"),
-            graph.interrupt_before,
-            self.plan.nodes,
-        )
-        self.after: frozenset[str] = _names(
-            "interrupt_after",
-            run.kwargs.get("interrupt_after"),
-            graph.interrupt_after,
-            self.plan.nodes,
-        )
-        limit = run.call_config.get("recursion_limit")
-        is_set = limit is not None and (limit != DEFAULT_RECURSION_LIMIT or run.origin is None)
-        # The config of a nested call has the default limit of runnables, which is too low for graphs.
-        self.limit: int = limit if limit is not None and is_set else DEFAULT_MAX_STEPS
-        self._step_count = 0
-        self._current: AbstractContextManager[None] | None = None
-        self.is_stopped = False
-        self._questions: dict[str, list[Interrupt]] = {}
-        """The questions of the current step, by task."""
-        self._metadata: Values = {}
-        if self.context.log is not None:
-            self.context.log.squeeze = one_checkpoint
-            self._metadata = plain_metadata(run.call_config.get("metadata"))
 
     @property
     def is_at_breakpoint(self) -> bool:
         """Whether the run stopped at a breakpoint."""
         return self.is_stopped
 
-    @property
-    def place(self) -> str:
-        """The namespace as text: the seed of the ids of tasks."""
-        return "|".join(self.namespace)
-
-    async def append(self, *bodies: dict[str, Any]) -> list[Entry]:
-        """Write records; a checkpoint of a nested run names those of the outer runs."""
-        outer = self.outer
-        for body in bodies:
-            if body["kind"] in STARTS:
-                self.thread.run_metadata = self._metadata
-                if self._metadata:
-                    body["metadata"] = self._metadata
-        if outer is not None and self.is_inner and outer.parents:
-            for body in bodies:
-                if body["kind"] in BASES:
-                    body["parents"] = dict(outer.parents)
-        return await self.context.append(*bodies)
-
-    @property
-    def thread(self) -> GraphThread:
-        """The state of the thread."""
-        return self.context.thread
-
-    # -- the loop
+    # -- what every loop has
 
     async def open(self, value: object) -> None:
         """Load the thread and apply the caller's input."""
@@ -214,7 +116,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         if len(self.tasks) == 1 and unfinished:
             return [await self._run_one(unfinished[0])]
         if self.thread.finished:
-            self._publish_finished()
+            self.publish_finished()
         is_stopped = False
         errors: dict[int, BaseException] = {}
         outcomes = self.io.as_completed(
@@ -250,15 +152,15 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             outcome = await TaskRun(self, task).outcome()
         except FlowInterrupt as stop:
             self._questions[task.id] = stop.interrupts
-            self._publish_result(task, {}, interrupts=stop.interrupts)
+            self.publish_result(task, {}, interrupts=stop.interrupts)
             raise
         except Exception as error:
             if is_invalid_resume(error):
                 self._questions[task.id] = reopened_questions(error)
             await self._keep_failure(task, error)
-            self._publish_result(task, {}, error=error)
+            self.publish_result(task, {}, error=error)
             raise
-        self._publish_result(task, outcome.update)
+        self.publish_result(task, outcome.update)
         return outcome
 
     async def _keep_failure(self, task: Task, error: Exception) -> None:
@@ -271,9 +173,9 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         """Run one of several tasks; it is stored at once, so that it is not repeated if another fails or stops."""
         outcome = await self._run_one(task)
         if self.context.log is not None:
-            await self.append(record("task", id=task.id, **self._encode(outcome)))
+            await self.append(record("task", id=task.id, **self.encode(outcome)))
         self.thread.finished[task.id] = outcome
-        self._publish_update(outcome)
+        self.publish_update(outcome)
 
     # -- storing
 
@@ -289,7 +191,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             is_alone = len(outcomes) == 1 and not thread.finished
             body = record(
                 "step",
-                tasks=[self._encode(outcomes[0])] if is_alone else None,
+                tasks=[self.encode(outcomes[0])] if is_alone else None,
                 done=None if is_alone else [task.id for task in self.tasks],
                 waiting=waiting,
                 deferred=deferred,
@@ -304,7 +206,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         self._questions = {}
         if not is_published:
             for outcome in outcomes:
-                self._publish_update(outcome)
+                self.publish_update(outcome)
         self.publish_values()
         self.publish_checkpoint()
         if self.after and any(outcome.name in self.after for outcome in outcomes) and targets:
@@ -317,27 +219,6 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         note_pause(self.run, next_nodes)
         if not self.is_inner:
             self.output.publish("updates", "__interrupt__", {"node": "__interrupt__", "values": ()})
-
-    def _encode(self, outcome: TaskOutcome) -> dict[str, Any]:
-        where = f"the update of {outcome.name!r}"
-        body: dict[str, Any] = {"name": outcome.name}
-        if outcome.update:
-            body["update"] = self.plan.keys.encode(outcome.update, where)
-        if outcome.goto:
-            body["goto"] = [encode_target(target, self.plan.keys) for target in outcome.goto]
-        return body
-
-    def encode_cached(self, outcome: TaskOutcome) -> str:
-        """Return the result of a task as text for a cache."""
-        return json.dumps(self._encode(outcome))
-
-    def decode_cached(self, name: str, text: str) -> TaskOutcome:
-        """Return the cached result of a task."""
-        body, keys = json.loads(text), self.plan.keys
-        update = keys.decode(body.get("update", {}), f"the cache of {name!r}")
-        return TaskOutcome(
-            name, update, [decode_target(target, keys) for target in body.get("goto", ())]
-        )
 
     async def keep_questions(self, interrupts: list[Interrupt]) -> None:
         """Record and publish that the run stopped for these questions; none: at a breakpoint of a nested graph."""
@@ -355,162 +236,13 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 self.thread.ask(task_id, question)
         for question in interrupts:
             self.output.publish("input.requested", None, request_data(question))
-        values = {} if self._has_one_value else self.public_values()
+        values = {} if self.has_one_value else self.public_values()
         self.output.publish("values", None, {**values, "__interrupt__": tuple(interrupts)})
-
-    async def ask_branches(
-        self, branches: list[Branch], source: str, values: Values, run: Run, runtime: Runtime[Any]
-    ) -> list[Target]:
-        """Return the targets of the branches of a node."""
-        state = self.plan.state.read(values, self.managed)
-        targets: list[Target] = []
-        for branch in branches:
-            if isinstance(branch.path, Runnable):
-                answer = await branch.path._step(state, run.child())
-            else:
-                answer = await call_function(
-                    branch.path, branch.wants, branch.count, state, run, runtime
-                )
-            targets += branch.targets(answer, source, self.plan.nodes)
-        return targets
-
-    # -- for tasks
-
-    def managed(self, name: str) -> object:
-        """Return the value of a managed key."""
-        remaining = self.limit - self._step_count + 1
-        return remaining if name == "remaining_steps" else remaining <= 1
-
-    def current(self, *, is_alone: bool) -> AbstractContextManager[None]:
-        """Return a context in which this run is the parent of the runnables that a node calls."""
-        if not is_alone:
-            return self.run.current()
-        if self._current is None:
-            self._current = self.run.current()
-        return self._current
-
-    # -- publishing
 
     def result(self) -> Any:  # noqa: ANN401  the state in the form of its schema
         """Return the public part of the state, with the open questions."""
         values = self.public_values()
         if self.thread.interrupts:
-            values = values if isinstance(values, dict) and not self._has_one_value else {}
+            values = values if isinstance(values, dict) and not self.has_one_value else {}
             values["__interrupt__"] = list(self.thread.interrupts)
         return values
-
-    def public_values(self) -> Any:  # noqa: ANN401  a dict, or the value of a state with one value
-        """Return the part of the state that callers see."""
-        thread = self.thread
-        values = thread.values_now(thread.tasks(self.place)) if thread.finished else thread.values
-        if self.plan.output.is_root:
-            return self.plan.keys.without_root(values)
-        keys = self.output_keys
-        if isinstance(keys, str):
-            return values.get(keys)
-        return {key: values[key] for key in keys or self.plan.output.names if key in values}
-
-    @property
-    def _has_one_value(self) -> bool:
-        """Whether callers see one value, not a dict."""
-        return self.plan.output.is_root or isinstance(self.output_keys, str)
-
-    def publish_values(self) -> None:
-        """Publish the state."""
-        if "values" in self.wants:
-            self.output.publish("values", None, self.public_values())
-
-    def publish_checkpoint(self) -> None:
-        """Publish the checkpoint that was written."""
-        if "checkpoints" in self.wants and self.context.log is not None:
-            self.output.publish(
-                "checkpoints",
-                None,
-                self.graph.checkpoint_data(
-                    self.thread, self.context.thread_id or "", self.namespace
-                ),
-            )
-
-    def _publish_update(self, outcome: TaskOutcome, *, is_cached: bool = False) -> None:
-        values = outcome.result
-        if values is None and outcome.update:
-            values = self.plan.keys.without_root(outcome.update)
-        if self.output_keys is not None and isinstance(values, Mapping):
-            keys = self.output_keys
-            if isinstance(keys, str):
-                values = values.get(keys)
-            else:
-                values = {key: values[key] for key in keys if key in values} or None
-        data = {"node": outcome.name, "values": values}
-        if is_cached:
-            data["is_cached"] = True
-        self.output.publish("updates", outcome.name, data)
-
-    def _publish_finished(self) -> None:
-        """Publish the updates of tasks that an earlier run has finished."""
-        for task in self.tasks:
-            if task.id in self.thread.finished:
-                self._publish_update(self.thread.finished[task.id], is_cached=True)
-
-    def publish_task(self, task: Task, value: object) -> None:
-        """Publish that a task begins."""
-        if "tasks" in self.wants:
-            data = {
-                "type": "task",
-                "step": self.thread.step + 1,
-                "id": task.id,
-                "name": task.name,
-                "input": value,
-                "triggers": (f"branch:to:{task.name}",),
-            }
-            self.output.publish("tasks", task.name, data)
-
-    def _publish_result(
-        self,
-        task: Task,
-        update: Values,
-        error: Exception | None = None,
-        interrupts: Sequence[Interrupt] = (),
-    ) -> None:
-        if "tasks" in self.wants:
-            data = {
-                "type": "task_result",
-                "step": self.thread.step + 1,
-                "id": task.id,
-                "name": task.name,
-                "error": error,
-                "result": self.plan.keys.without_root(update),
-                "interrupts": [question_data(question) for question in interrupts],
-            }
-            self.output.publish("tasks", task.name, data)
-
-
-def _output_keys(keys: object, plan: GraphPlan) -> str | list[str] | None:
-    """Return the `output_keys` of a call: one key, or several; None for all."""
-    if keys is None:
-        return None
-    names: Sequence[object] = (
-        [keys] if isinstance(keys, str) else keys if isinstance(keys, Sequence) else [keys]
-    )
-    for name in names:
-        if name not in plan.keys.types:
-            raise UsageError(
-                f"output_keys={keys!r:.80}: the state has no key {name!r}{suggestion(str(name), plan.keys.types)}; "
-                f"its keys are {', '.join(plan.keys.types)}"
-            )
-    return keys if isinstance(keys, str) else [str(name) for name in names]
-
-
-def _names(
-    option: str, names: str | Iterable[str] | None, default: list[str], nodes: Mapping[str, Any]
-) -> frozenset[str]:
-    if names is None:
-        return frozenset(default)
-    chosen = nodes if names == "*" else [names] if isinstance(names, str) else names
-    for name in chosen:
-        if name not in nodes:
-            raise UsageError(
-                f"{option}={names!r:.80}: there is no node {name!r}{suggestion(str(name), nodes)}; "
-                f"the nodes are {', '.join(nodes)}"
-            )
-    return frozenset(chosen)

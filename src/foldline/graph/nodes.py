@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import (
-    TYPE_CHECKING,
     Any,
     Literal,
     Union,
@@ -29,9 +28,6 @@ from foldline.graph.types import CachePolicy, RetryPolicy
 from foldline.runnables.base import Runnable
 from foldline.workflows.interrupts import Command
 from foldline.workflows.retry import policies_of
-
-if TYPE_CHECKING:
-    from foldline.graph.compiled import CompiledStateGraph
 
 __all__ = ["InputShape", "NodeSpec", "call_function", "literal_values", "name_of"]
 
@@ -103,7 +99,7 @@ class NodeSpec:
         return hasattr(self.action, "graph_nodes")
 
     @cached_property
-    def subgraphs(self) -> list[CompiledStateGraph]:
+    def subgraphs(self) -> list[Runnable[Any, Any]]:
         """The graphs that the node runs: itself, or those that its code names."""
         return subgraphs_of(self.action)
 

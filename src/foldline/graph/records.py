@@ -234,32 +234,33 @@ class GraphThread(ThreadState):
             self.values = self.keys.join(
                 self.values, [(outcome.name, outcome.update) for outcome in outcomes]
             )
-        is_plan = kind == "plan" or (kind == "input" and "next" in body)
         if kind == "input":
             self.input = self.keys.decode(body.get("values", {}), where)
         elif kind == "update":
             self.input = None
-        if is_plan:
+        if kind == "plan" or (kind == "input" and "next" in body):
             self.merge_input()
         kept = {name: getattr(self, name) for name in STEP_FIELDS} if body.get("keeps") else {}
-        if "next" in body:
-            targets = [decode_target(target, self.keys) for target in body["next"]]
-            step, waiting = int(body["step"]), body.get("waiting", {})
-            self.move(id, targets, step, waiting, body.get("deferred", []))
-        elif kind == "input":
-            self.move(id, [START], int(body["step"]), {}, [])
-        else:
-            self._fork(id, is_sibling=bool(body.get("sibling")))
+        self._move_by(id, body)
         if kind != "fork":
             self.last_nodes = [outcome.name for outcome in outcomes]
         self.is_paused = bool(body.get("paused"))
         for name, value in kept.items():  # the next tasks are the same: questions and results stay
             setattr(self, name, value)
         self.parents = body.get("parents", {})
-        self.source = "loop" if kind == "step" or is_plan else str(kind)
-        if is_plan and kind == "input":
-            self.source = "input"
+        self.source = "loop" if kind in ("step", "plan") else str(kind)
         self.at = body["at"]
+
+    def _move_by(self, id: str, body: Mapping[str, Any]) -> None:
+        """Go to the tasks that a record names; an input without them waits at START, other records fork."""
+        if "next" in body:
+            targets = [decode_target(target, self.keys) for target in body["next"]]
+            step, waiting = int(body["step"]), body.get("waiting", {})
+            self.move(id, targets, step, waiting, body.get("deferred", []))
+        elif body["kind"] == "input":
+            self.move(id, [START], int(body["step"]), {}, [])
+        else:
+            self._fork(id, is_sibling=bool(body.get("sibling")))
 
     def _fork(self, id: str, *, is_sibling: bool) -> None:
         """Begin the same step again on a new branch; a sibling stands beside its checkpoint, with tasks of its own."""

@@ -18,8 +18,8 @@ from foldline.workflows.thread_start import ThreadStart
 from foldline.workflows.values import pack
 
 if TYPE_CHECKING:
-    from foldline.graph.compiled import CompiledStateGraph
-    from foldline.graph.loop import GraphLoop
+    from foldline.graph.plan import GraphPlan
+    from foldline.graph.run_state import GraphRun
 
 __all__ = ["GraphStart", "check_message"]
 
@@ -30,7 +30,7 @@ Values = dict[str, Any]
 class GraphStart(ThreadStart[RunContext[GraphThread]]):
     """The start of a run of a graph."""
 
-    def __init__(self, loop: GraphLoop) -> None:
+    def __init__(self, loop: GraphRun) -> None:
         super().__init__(loop.context)
         self.loop = loop
         self.plan = loop.plan
@@ -39,14 +39,14 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         """Load the thread; return whether the run continues from an earlier record, as a fork."""
         context = self.context
         assert context.log is not None
-        graph, log, io = self.loop.graph, context.log, context.io
+        log, io = context.log, context.io
         resumes = isinstance(value, Command) and value.resume is not None
-        context.thread = await load_thread(graph, log, io, at, with_pending=True)
+        context.thread = await load_thread(self.plan, log, io, at, with_pending=True)
         if context.thread.head == log.last:
             return False
         is_replay = at is not None and not resumes
         if is_replay:  # the step begins again, without its results and answers
-            context.thread = await load_thread(graph, log, io, at)
+            context.thread = await load_thread(self.plan, log, io, at)
         context.thread.begin_branch(with_step=not is_replay)
         return is_replay and value is None
 
@@ -90,7 +90,9 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         if is_input and not thread.is_unfinished:
             await self.take_input(message.value, inbox=message.id)
             return
-        update = keys.check(_input_values(self.loop.graph, message.value), "the message")
+        update = keys.check(
+            _input_values(self.plan, self.loop.graph.get_name(), message.value), "the message"
+        )
         body = {**self._change(Command(update=update)), "inbox": message.id}
         if is_input:
             values = keys.join(keys.own_values(thread.values), [("the message", update)])
@@ -110,7 +112,9 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
     ) -> None:
         """Begin a round at START, and at the targets of a command."""
         keys, thread = self.plan.keys, self.context.thread
-        update = keys.check(_input_values(self.loop.graph, value), "the input")
+        update = keys.check(
+            _input_values(self.plan, self.loop.graph.get_name(), value), "the input"
+        )
         bodies = []
         if self.context.log is not None:
             bodies = [record("input", values=keys.encode(update, "the input"))]
@@ -201,14 +205,13 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         return [check_target(target, COMMAND, self.plan.nodes) for target in targets]
 
 
-def check_message(graph: CompiledStateGraph, value: object) -> None:
-    """Raise if a message to a thread cannot be merged into the state of a graph."""
-    keys = graph.plan.keys
-    keys.encode(keys.check(_input_values(graph, value), "the message"), "the message")
+def check_message(plan: GraphPlan, name: str, value: object) -> None:
+    """Raise if a message to a thread cannot be merged into the state of the graph of this name."""
+    keys = plan.keys
+    keys.encode(keys.check(_input_values(plan, name, value), "the message"), "the message")
 
 
-def _input_values(graph: CompiledStateGraph, value: object) -> Mapping[str, Any]:
-    plan = graph.plan
+def _input_values(plan: GraphPlan, name: str, value: object) -> Mapping[str, Any]:
     if plan.keys.is_root:
         return plan.keys.as_update(value)
     if isinstance(value, Mapping):
@@ -218,5 +221,5 @@ def _input_values(graph: CompiledStateGraph, value: object) -> Mapping[str, Any]
     if is_class and isinstance(value, shape.schema):
         return {key: getattr(value, key) for key in shape.names if hasattr(value, key)}
     raise UsageError(
-        f"{graph.name} takes a dict with some of {', '.join(shape.names)}, not {type(value).__name__}: {value!r:.80}"
+        f"{name} takes a dict with some of {', '.join(shape.names)}, not {type(value).__name__}: {value!r:.80}"
     )

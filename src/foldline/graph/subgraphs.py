@@ -11,12 +11,9 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import CodeType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from foldline.runnables.base import Runnable
-
-if TYPE_CHECKING:
-    from foldline.graph.compiled import CompiledStateGraph
 
 __all__ = ["subgraphs_of"]
 
@@ -24,7 +21,7 @@ PARTS = ("func", "afunc", "bound", "first", "last", "middle", "steps", "runnable
 """Attributes of runnables that hold functions or other runnables."""
 
 
-def subgraphs_of(action: object) -> list[CompiledStateGraph]:
+def subgraphs_of(action: object) -> list[Runnable[Any, Any]]:
     """Return the graphs that a node runs, each once, in the order in which its code names them."""
     found: dict[int, Any] = {}
     for value in _values(action, set()):

@@ -30,7 +30,7 @@ from foldline.workflows.started_tasks import finish_tasks
 from foldline.workflows.tokens import TokenHandler
 
 if TYPE_CHECKING:
-    from foldline.graph.loop import GraphLoop
+    from foldline.graph.run_state import GraphRun
 
 __all__ = ["ParentCommand", "TaskRun"]
 
@@ -48,7 +48,7 @@ class ParentCommand(BaseException):
 class TaskRun:
     """One task of a step."""
 
-    def __init__(self, loop: GraphLoop, task: Task) -> None:
+    def __init__(self, loop: GraphRun, task: Task) -> None:
         self.loop = loop
         self.task = task
         self.spec: NodeSpec = loop.plan.nodes[task.name]

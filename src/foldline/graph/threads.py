@@ -17,7 +17,7 @@ from foldline.workflows.log import Log
 from foldline.workflows.snapshots import fields_of, set_fields
 
 if TYPE_CHECKING:
-    from foldline.graph.compiled import CompiledStateGraph
+    from foldline.graph.plan import GraphPlan
 
 __all__ = ["all_states", "load_thread"]
 
@@ -72,7 +72,7 @@ class GraphFold(Fold[GraphThread]):
 
 
 async def load_thread(
-    graph: CompiledStateGraph,
+    plan: GraphPlan,
     log: Log,
     io: IO,
     at: str | None = None,
@@ -81,12 +81,12 @@ async def load_thread(
 ) -> GraphThread:
     """Load the state of a thread, or its state at `at`; `with_pending` includes the results of the step after it."""
     if at is None:
-        thread = await GraphFold(graph.plan.keys).load(log, io)
+        thread = await GraphFold(plan.keys).load(log, io)
     else:
-        thread = await _load_at(graph.plan.keys, log, io, at, with_pending=with_pending)
+        thread = await _load_at(plan.keys, log, io, at, with_pending=with_pending)
     for target in thread.next:
         name = target if isinstance(target, str) else target.node
-        if name not in graph.plan.nodes and name != START:
+        if name not in plan.nodes and name != START:
             raise SchemaError(
                 f"thread {log.thread_id!r} stands before the node {name!r}, which this graph does not have: use the "
                 "graph that began the thread, or move it by update_state(as_node=…)"

@@ -23,7 +23,7 @@ from foldline.graph.types import END, START, Command, StateUpdate
 from foldline.workflows.log import Log, PendingEntry
 
 if TYPE_CHECKING:
-    from foldline.graph.compiled import CompiledStateGraph
+    from foldline.graph.parts import GraphParts
 
 __all__ = ["ThreadUpdate"]
 
@@ -37,7 +37,7 @@ Values = dict[str, Any]
 class ThreadUpdate:
     """Changes one thread; its writer owns the thread meanwhile."""
 
-    def __init__(self, graph: CompiledStateGraph, run: Run, log: Log) -> None:
+    def __init__(self, graph: GraphParts, run: Run, log: Log) -> None:
         self.graph = graph
         self.run = run
         self.log = log
@@ -47,7 +47,7 @@ class ThreadUpdate:
         """Write one checkpoint per superstep, all or none; return the last one's id, and the state before it."""
         log, io = self.log, self.run.io
         at = self.run.configurable.get("checkpoint_id")
-        thread = await load_thread(self.graph, log, io, at)
+        thread = await load_thread(self.graph.plan, log, io, at)
         is_last = thread.head == log.last
         if not is_last:
             thread.begin_branch(with_step=False)

@@ -19,7 +19,7 @@ from pydantic import (
 from typing_extensions import TypeVar
 
 from foldline import globals as settings
-from foldline._lazy import Loader, lazy_exports
+from foldline._lazy import lazy_exports
 from foldline._run import Run
 from foldline.caches import BaseCache
 from foldline.callbacks.base import Callbacks
@@ -34,8 +34,7 @@ from foldline.language_models._types import (
     LanguageModelLike,
     LanguageModelOutput,
 )
-from foldline.messages import AIMessage, BaseMessage
-from foldline.messages import count as counting
+from foldline.messages import AIMessage, BaseMessage, count as counting
 from foldline.outputs import ChatResult, LLMResult
 from foldline.prompt_values import PromptValue
 from foldline.protocol.folded_message import Bounds
@@ -45,7 +44,6 @@ from foldline.runnables.serializable import RunnableSerializable
 from foldline.utils.suggest import warn_of_unknown
 
 Cache: TypeAlias = BaseCache | bool | None
-
 
 __all__ = [
     "ApproximateTokenizer",
@@ -343,7 +341,10 @@ def _provider_of(cls: type[BaseLanguageModel[Any]]) -> str:
     return cls.__name__.removeprefix("Chat").removesuffix("LLM").removesuffix("Chat").lower()
 
 
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {"._types": "LangSmithParams LanguageModelInput LanguageModelLike LanguageModelOutput"},
-)
+with lazy_exports(__name__):
+    from foldline.language_models._types import (
+        LangSmithParams as LangSmithParams,
+        LanguageModelInput as LanguageModelInput,
+        LanguageModelLike as LanguageModelLike,
+        LanguageModelOutput as LanguageModelOutput,
+    )

@@ -67,7 +67,7 @@ from foldline.outputs import ChatGenerationChunk, ChatResult, LLMResult
 from foldline.prices.types import check_prices
 from foldline.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 from foldline.runnables import _trace
-from foldline.runnables._forward import check_options
+from foldline.runnables._call_options import check_options
 from foldline.runnables._stream_call import StreamCall
 from foldline.runnables.base import Runnable
 from foldline.utils.spelling import in_snake_case

@@ -6,18 +6,10 @@ Profiles are registered per provider under a model's name or a prefix of it; the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from foldline._extensions import extension
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.language_models._profile_types import (
-        ModelProfile,
-        ModelProfileRegistry,
-        Prices,
-        ReasoningRules,
-    )
+from foldline._lazy import lazy_exports
 
 __all__ = [
     "ModelProfile",
@@ -83,6 +75,10 @@ def find_profile(provider: str | None, model: str | None) -> ModelProfile | None
     return profile  # type: ignore[return-value]
 
 
-__getattr__: Loader = lazy_exports(
-    __name__, {"._profile_types": "ModelProfile ModelProfileRegistry Prices ReasoningRules"}
-)
+with lazy_exports(__name__):
+    from foldline.language_models._profile_types import (
+        ModelProfile as ModelProfile,
+        ModelProfileRegistry as ModelProfileRegistry,
+        Prices as Prices,
+        ReasoningRules as ReasoningRules,
+    )

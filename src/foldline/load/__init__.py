@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.load.dump import dumpd, dumps
-    from foldline.load.load import InitValidator, default_init_validator, load, loads
-    from foldline.load.registry import register_loadable
-    from foldline.load.serializable import Serializable
-
-__all__ = [
-    "InitValidator",
-    "Serializable",
-    "default_init_validator",
-    "dumpd",
-    "dumps",
-    "load",
-    "loads",
-    "register_loadable",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".dump": "dumpd dumps",
-        ".load": "InitValidator default_init_validator load loads",
-        ".registry": "register_loadable",
-        ".serializable": "Serializable",
-    },
-)
+with lazy_exports(__name__):
+    from foldline.load.dump import dumpd as dumpd, dumps as dumps
+    from foldline.load.load import (
+        InitValidator as InitValidator,
+        default_init_validator as default_init_validator,
+        load as load,
+        loads as loads,
+    )
+    from foldline.load.registry import register_loadable as register_loadable
+    from foldline.load.serializable import Serializable as Serializable

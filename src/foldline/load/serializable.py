@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
 
-from foldline._lazy import Loader, describe_fields, lazy_exports
+from foldline._lazy import describe_fields, lazy_exports
 from foldline.utils.class_doc import plain_description
 from foldline.utils.short_repr import readable
 from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from pydantic import GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
-
-    from foldline.load._shapes import (
-        BaseSerialized,
-        SerializedConstructor,
-        SerializedNotImplemented,
-        SerializedSecret,
-    )
 
 __all__ = [
     "BaseSerialized",
@@ -261,9 +254,10 @@ def _hide_secrets(
             kwargs[argument] = secret_reference(argument.upper())
 
 
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        "._shapes": "BaseSerialized SerializedConstructor SerializedNotImplemented SerializedSecret",
-    },
-)
+with lazy_exports(__name__):
+    from foldline.load._shapes import (
+        BaseSerialized as BaseSerialized,
+        SerializedConstructor as SerializedConstructor,
+        SerializedNotImplemented as SerializedNotImplemented,
+        SerializedSecret as SerializedSecret,
+    )

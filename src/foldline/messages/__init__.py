@@ -2,159 +2,90 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.messages.ai_chunk import AIMessageChunk
-    from foldline.messages.ai_message import LC_AUTO_PREFIX, LC_ID_PREFIX, AIMessage
+with lazy_exports(__name__):
+    from foldline.messages.ai_chunk import AIMessageChunk as AIMessageChunk
+    from foldline.messages.ai_message import (
+        LC_AUTO_PREFIX as LC_AUTO_PREFIX,
+        LC_ID_PREFIX as LC_ID_PREFIX,
+        AIMessage as AIMessage,
+    )
     from foldline.messages.base import (
-        BaseMessage,
-        BaseMessageChunk,
-        merge_content,
-        message_to_dict,
-        messages_to_dict,
+        BaseMessage as BaseMessage,
+        BaseMessageChunk as BaseMessageChunk,
+        merge_content as merge_content,
+        message_to_dict as message_to_dict,
+        messages_to_dict as messages_to_dict,
     )
-    from foldline.messages.chat import ChatMessage, ChatMessageChunk
+    from foldline.messages.chat import (
+        ChatMessage as ChatMessage,
+        ChatMessageChunk as ChatMessageChunk,
+    )
     from foldline.messages.content import (
-        Annotation,
-        AudioContentBlock,
-        Citation,
-        ContentBlock,
-        DataContentBlock,
-        FileContentBlock,
-        ImageContentBlock,
-        InvalidToolCall,
-        NonStandardAnnotation,
-        NonStandardContentBlock,
-        PlainTextContentBlock,
-        ReasoningContentBlock,
-        RefusalContentBlock,
-        ServerToolCall,
-        ServerToolCallChunk,
-        ServerToolResult,
-        TextContentBlock,
-        VideoContentBlock,
-        ensure_id,
-        is_data_content_block,
+        Annotation as Annotation,
+        AudioContentBlock as AudioContentBlock,
+        Citation as Citation,
+        ContentBlock as ContentBlock,
+        DataContentBlock as DataContentBlock,
+        FileContentBlock as FileContentBlock,
+        ImageContentBlock as ImageContentBlock,
+        InvalidToolCall as InvalidToolCall,
+        NonStandardAnnotation as NonStandardAnnotation,
+        NonStandardContentBlock as NonStandardContentBlock,
+        PlainTextContentBlock as PlainTextContentBlock,
+        ReasoningContentBlock as ReasoningContentBlock,
+        RefusalContentBlock as RefusalContentBlock,
+        ServerToolCall as ServerToolCall,
+        ServerToolCallChunk as ServerToolCallChunk,
+        ServerToolResult as ServerToolResult,
+        TextContentBlock as TextContentBlock,
+        VideoContentBlock as VideoContentBlock,
+        ensure_id as ensure_id,
+        is_data_content_block as is_data_content_block,
     )
-    from foldline.messages.function import FunctionMessage, FunctionMessageChunk
-    from foldline.messages.human import HumanMessage, HumanMessageChunk
-    from foldline.messages.modifier import RemoveMessage
+    from foldline.messages.function import (
+        FunctionMessage as FunctionMessage,
+        FunctionMessageChunk as FunctionMessageChunk,
+    )
+    from foldline.messages.human import (
+        HumanMessage as HumanMessage,
+        HumanMessageChunk as HumanMessageChunk,
+    )
+    from foldline.messages.modifier import RemoveMessage as RemoveMessage
     from foldline.messages.notification import (
-        NotificationMetadata,
-        add_notification_metadata,
-        get_notification_metadata,
+        NotificationMetadata as NotificationMetadata,
+        add_notification_metadata as add_notification_metadata,
+        get_notification_metadata as get_notification_metadata,
     )
-    from foldline.messages.system import SystemMessage, SystemMessageChunk
-    from foldline.messages.tool import ToolCall, ToolCallChunk, ToolMessage, ToolMessageChunk
-    from foldline.messages.usage import InputTokenDetails, OutputTokenDetails, UsageMetadata
+    from foldline.messages.system import (
+        SystemMessage as SystemMessage,
+        SystemMessageChunk as SystemMessageChunk,
+    )
+    from foldline.messages.tool import (
+        ToolCall as ToolCall,
+        ToolCallChunk as ToolCallChunk,
+        ToolMessage as ToolMessage,
+        ToolMessageChunk as ToolMessageChunk,
+    )
+    from foldline.messages.usage import (
+        InputTokenDetails as InputTokenDetails,
+        OutputTokenDetails as OutputTokenDetails,
+        UsageMetadata as UsageMetadata,
+    )
     from foldline.messages.utils import (
-        AnyMessage,
-        MessageLikeRepresentation,
-        _message_from_dict,
-        convert_to_messages,
-        convert_to_openai_data_block,
-        convert_to_openai_image_block,
-        convert_to_openai_messages,
-        count_tokens_approximately,
-        filter_messages,
-        get_buffer_string,
-        merge_message_runs,
-        message_chunk_to_message,
-        messages_from_dict,
-        trim_messages,
+        AnyMessage as AnyMessage,
+        MessageLikeRepresentation as MessageLikeRepresentation,
+        _message_from_dict as _message_from_dict,
+        convert_to_messages as convert_to_messages,
+        convert_to_openai_data_block as convert_to_openai_data_block,
+        convert_to_openai_image_block as convert_to_openai_image_block,
+        convert_to_openai_messages as convert_to_openai_messages,
+        count_tokens_approximately as count_tokens_approximately,
+        filter_messages as filter_messages,
+        get_buffer_string as get_buffer_string,
+        merge_message_runs as merge_message_runs,
+        message_chunk_to_message as message_chunk_to_message,
+        messages_from_dict as messages_from_dict,
+        trim_messages as trim_messages,
     )
-
-__all__ = [
-    "LC_AUTO_PREFIX",
-    "LC_ID_PREFIX",
-    "AIMessage",
-    "AIMessageChunk",
-    "Annotation",
-    "AnyMessage",
-    "AudioContentBlock",
-    "BaseMessage",
-    "BaseMessageChunk",
-    "ChatMessage",
-    "ChatMessageChunk",
-    "Citation",
-    "ContentBlock",
-    "DataContentBlock",
-    "FileContentBlock",
-    "FunctionMessage",
-    "FunctionMessageChunk",
-    "HumanMessage",
-    "HumanMessageChunk",
-    "ImageContentBlock",
-    "InputTokenDetails",
-    "InvalidToolCall",
-    "MessageLikeRepresentation",
-    "NonStandardAnnotation",
-    "NonStandardContentBlock",
-    "NotificationMetadata",
-    "OutputTokenDetails",
-    "PlainTextContentBlock",
-    "ReasoningContentBlock",
-    "RefusalContentBlock",
-    "RemoveMessage",
-    "ServerToolCall",
-    "ServerToolCallChunk",
-    "ServerToolResult",
-    "SystemMessage",
-    "SystemMessageChunk",
-    "TextContentBlock",
-    "ToolCall",
-    "ToolCallChunk",
-    "ToolMessage",
-    "ToolMessageChunk",
-    "UsageMetadata",
-    "VideoContentBlock",
-    "_message_from_dict",
-    "add_notification_metadata",
-    "convert_to_messages",
-    "convert_to_openai_data_block",
-    "convert_to_openai_image_block",
-    "convert_to_openai_messages",
-    "count_tokens_approximately",
-    "ensure_id",
-    "filter_messages",
-    "get_buffer_string",
-    "get_notification_metadata",
-    "is_data_content_block",
-    "merge_content",
-    "merge_message_runs",
-    "message_chunk_to_message",
-    "message_to_dict",
-    "messages_from_dict",
-    "messages_to_dict",
-    "trim_messages",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".ai_chunk": "AIMessageChunk",
-        ".ai_message": "AIMessage LC_AUTO_PREFIX LC_ID_PREFIX",
-        ".base": "BaseMessage BaseMessageChunk merge_content message_to_dict messages_to_dict",
-        ".chat": "ChatMessage ChatMessageChunk",
-        ".content": "Annotation AudioContentBlock Citation ContentBlock DataContentBlock "
-        "FileContentBlock ImageContentBlock InvalidToolCall NonStandardAnnotation "
-        "NonStandardContentBlock PlainTextContentBlock ReasoningContentBlock RefusalContentBlock "
-        "ServerToolCall ServerToolCallChunk ServerToolResult TextContentBlock "
-        "VideoContentBlock ensure_id is_data_content_block",
-        ".function": "FunctionMessage FunctionMessageChunk",
-        ".human": "HumanMessage HumanMessageChunk",
-        ".modifier": "RemoveMessage",
-        ".notification": "NotificationMetadata add_notification_metadata get_notification_metadata",
-        ".system": "SystemMessage SystemMessageChunk",
-        ".tool": "ToolCall ToolCallChunk ToolMessage ToolMessageChunk",
-        ".usage": "InputTokenDetails OutputTokenDetails UsageMetadata",
-        ".utils": "AnyMessage MessageLikeRepresentation _message_from_dict convert_to_messages "
-        "convert_to_openai_data_block convert_to_openai_image_block "
-        "convert_to_openai_messages count_tokens_approximately filter_messages "
-        "get_buffer_string merge_message_runs message_chunk_to_message messages_from_dict "
-        "trim_messages",
-    },
-)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, cas
 from pydantic import ConfigDict, Field, field_validator
 
 from foldline._extensions import extension
-from foldline._lazy import Loader, lazy_exports
+from foldline._lazy import lazy_exports
 from foldline.exceptions import LimitExceededError, UsageError
 from foldline.load.serializable import Serializable
 from foldline.messages import _growth
@@ -273,4 +273,5 @@ def safe_repr(value: object) -> str:
         return f"<{type(value).__name__} nested too deep to be shown>"
 
 
-__getattr__: Loader = lazy_exports(__name__, {"._growth": "merge_content"})
+with lazy_exports(__name__):
+    from foldline.messages._growth import merge_content as merge_content

@@ -107,15 +107,11 @@ def _encode_group(group: list[Block], provider: str, writers: Mapping[str, Write
 def _with_reasoning_in_kwargs(
     blocks: list[Block], provider: str
 ) -> tuple[Content, dict[str, Any]] | None:
-    content_blocks = [block for block in blocks if block["type"] not in CALLS]
-    reasoning = [block for block in content_blocks if block["type"] == "reasoning"]
-    texts = [block for block in content_blocks if block["type"] == "text"]
-    if (
-        not reasoning
-        or len(texts) > 1
-        or not all(map(_is_plain_text, texts))
-        or len(content_blocks) != len(reasoning) + len(texts)
-    ):
+    calls = [block for block in blocks if block["type"] in CALLS]
+    reasoning = [block for block in blocks if block["type"] == "reasoning"]
+    texts = [block for block in blocks if block["type"] == "text"]
+    has_others = len(blocks) != len(calls) + len(reasoning) + len(texts)
+    if not reasoning or has_others or len(texts) > 1 or not all(map(_is_plain_text, texts)):
         return None
     additional_kwargs: dict[str, Any] = {
         "reasoning_content": "".join(str(block.get("reasoning") or "") for block in reasoning)
@@ -124,7 +120,6 @@ def _with_reasoning_in_kwargs(
     if details:
         additional_kwargs["reasoning_details"] = details
     content = texts[0]["text"] if texts else ""
-    calls = [block for block in blocks if block["type"] in CALLS]
     translated = standard_blocks(
         content, provider, additional_kwargs=additional_kwargs, calls=calls
     )

@@ -8,8 +8,11 @@ from foldline.messages.block_translators.openai import (
 from foldline.messages.buffer import get_buffer_string
 from foldline.messages.convert import MessageLikeRepresentation, convert_to_messages
 from foldline.messages.count import count_tokens_approximately
-from foldline.messages.dicts import message_chunk_to_message, messages_from_dict
-from foldline.messages.dicts import message_from_dict as _message_from_dict
+from foldline.messages.dicts import (
+    message_chunk_to_message,
+    message_from_dict as _message_from_dict,
+    messages_from_dict,
+)
 from foldline.messages.filter import filter_messages
 from foldline.messages.kinds import AnyMessage
 from foldline.messages.merge import merge_message_runs

@@ -9,8 +9,7 @@ from pydantic import BaseModel, SkipValidation, ValidationError
 
 from foldline.exceptions import OutputParserException
 from foldline.messages import AIMessage, InvalidToolCall
-from foldline.messages.tool import invalid_tool_call
-from foldline.messages.tool import tool_call as create_tool_call
+from foldline.messages.tool import invalid_tool_call, tool_call as create_tool_call
 from foldline.output_parsers._refusals import check_refusal
 from foldline.output_parsers.json import shorten
 from foldline.output_parsers.transform import BaseCumulativeTransformOutputParser

@@ -5,39 +5,18 @@ The values of agents (`foldline.outputs.agent`) are here too, and are public in 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
+with lazy_exports(__name__):
     from foldline.outputs.chat_generation import (
-        ChatGeneration,
-        ChatGenerationChunk,
-        merge_chat_generation_chunks,
+        ChatGeneration as ChatGeneration,
+        ChatGenerationChunk as ChatGenerationChunk,
+        merge_chat_generation_chunks as merge_chat_generation_chunks,
     )
-    from foldline.outputs.chat_result import ChatResult
-    from foldline.outputs.generation import Generation, GenerationChunk
-    from foldline.outputs.llm_result import LLMResult
-    from foldline.outputs.run_info import RunInfo
-
-__all__ = [
-    "ChatGeneration",
-    "ChatGenerationChunk",
-    "ChatResult",
-    "Generation",
-    "GenerationChunk",
-    "LLMResult",
-    "RunInfo",
-    "merge_chat_generation_chunks",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".chat_generation": "ChatGeneration ChatGenerationChunk merge_chat_generation_chunks",
-        ".chat_result": "ChatResult",
-        ".generation": "Generation GenerationChunk",
-        ".llm_result": "LLMResult",
-        ".run_info": "RunInfo",
-    },
-)
+    from foldline.outputs.chat_result import ChatResult as ChatResult
+    from foldline.outputs.generation import (
+        Generation as Generation,
+        GenerationChunk as GenerationChunk,
+    )
+    from foldline.outputs.llm_result import LLMResult as LLMResult
+    from foldline.outputs.run_info import RunInfo as RunInfo

@@ -94,22 +94,23 @@ class BlockWriter:
         name: str | None = None,
     ) -> list[Event]:
         """Write a slice of text, reasoning, a refusal or a call, with the fields that come with it."""
-        is_first = self._registry.is_empty and not (id or fields)
-        if is_first and kind == "text" and key is None and piece and type(piece) is str:
+        if (
+            self._registry.is_empty
+            and type(piece) is str
+            and _is_plain(kind, piece, key, id, fields)
+        ):
             return self._first_text(piece)
         piece, name, id = _text(piece, kind), _text(name, "name"), _text(id, "id") or None
-        fields = {field: value for field, value in fields.items() if _has_content(value)}
+        fields = _with_content(fields)
         block = self._registry.find(kind, key, id, name=name, args=piece)
         if block is None:
-            has_content = piece or id or name or fields or kind == "refusal"
-            if not has_content or self._is_echo(kind, id, piece, fields):
-                return []  # a refusal needs no words to be one
+            if self._begins_nothing(kind, piece, id, name, fields):
+                return []
             block = _new_block(kind, key)
-        elif id and name and piece and self._is_repeated_part(block, id, name, piece):
+        elif self._is_repeated_part(block, id, name, piece):
             return []
         if name:
-            has_args = bool(block.parts or block.pending_text)
-            fields["name"] = grow_name(block.content.get("name"), name, has_args=has_args)
+            fields["name"] = _grown_name(block, name)
         changed = self._merge(block, fields, key, id)
         if not block.is_started and kind == "text" and not (piece or fields):
             return []  # an id alone is not text (T03); it is stored for text that may follow
@@ -312,8 +313,12 @@ class BlockWriter:
         if self.current is block:
             self.current = None
 
-    def _is_echo(self, kind: str, id: str | None, piece: str, fields: Fields) -> bool:
-        """Return whether a part is a late, empty part of a finished call; raise if it begins a second call."""
+    def _begins_nothing(
+        self, kind: str, piece: str, id: str | None, name: str, fields: Fields
+    ) -> bool:
+        """Whether a part is empty, or a late, empty part of a finished call; raise if it begins a second call."""
+        if not (piece or id or name or fields):
+            return kind != "refusal"  # a refusal needs no words to be one
         if kind not in CALL_KINDS or id is None or (kind, id) not in self._calls:
             return False
         if not piece and not fields:
@@ -322,9 +327,11 @@ class BlockWriter:
             return False
         raise MalformedStreamError(f"two tool calls share the id {id!r}")
 
-    def _is_repeated_part(self, block: GrowingBlock, id: str, name: str, piece: str) -> bool:
+    def _is_repeated_part(self, block: GrowingBlock, id: str | None, name: str, piece: str) -> bool:
         """Return whether a complete call repeats an open one of the same id; raise if their contents differ."""
-        if self.allow_repeated_ids or block.kind not in CALL_KINDS or block.id != id:
+        if not (id and name and piece) or self.allow_repeated_ids:
+            return False
+        if block.kind not in CALL_KINDS or block.id != id:
             return False
         if not block.has_complete_args():
             return False
@@ -351,6 +358,20 @@ class BlockWriter:
         if first_call != final:
             raise MalformedStreamError(f"two tool calls share the id {id!r}")
         return True
+
+
+def _is_plain(kind: str, piece: str, key: Key | None, id: str | None, fields: Fields) -> bool:
+    """Whether a part is text alone."""
+    return kind == "text" and bool(piece) and key is None and not (id or fields)
+
+
+def _with_content(fields: Fields) -> Fields:
+    return {field: value for field, value in fields.items() if _has_content(value)}
+
+
+def _grown_name(block: GrowingBlock, name: str) -> str | None:
+    has_args = bool(block.parts or block.pending_text)
+    return grow_name(block.content.get("name"), name, has_args=has_args)
 
 
 def _new_block(kind: str, key: Key | None) -> GrowingBlock:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields as dataclass_fields
-from dataclasses import replace
+from dataclasses import fields as dataclass_fields, replace
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias

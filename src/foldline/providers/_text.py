@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
@@ -29,7 +29,7 @@ from foldline.providers._keys import resolve_key
 from foldline.providers._limits import observe_limits
 from foldline.providers._names import read_names
 from foldline.providers._text_reading import TextDecoder, TextReading
-from foldline.providers._wire import digest, dump_body, guarded_value, request_id
+from foldline.providers._wire import digest, dump_body, guarded, request_id
 from foldline.tracers._trace_out import current_trace_headers
 from foldline.transports import Request, Response
 
@@ -299,7 +299,9 @@ class HttpLLM(Endpoint, WireLLM):
                 answer = self._parse(body)
                 if isinstance(answer, dict) and answer.get("error"):
                     raise self._stream_error(answer)
-                return guarded_value(self._malformed, self._decode, answer, prompts, options)
+                # If it is no object, it is malformed, and `_decode` fails.
+                body_of_answer = cast("Body", answer)
+                return guarded(self._malformed, self._decode, body_of_answer, prompts, options)
             except ModelError as error:
                 raise self._complete_error(error, request, response) from error.__cause__
 

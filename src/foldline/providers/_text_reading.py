@@ -12,7 +12,7 @@ from foldline._sse import SSEDecoder
 from foldline.exceptions import FoldlineError, LimitExceededError
 from foldline.outputs import GenerationChunk
 from foldline.providers._endpoint import Body
-from foldline.providers._wire import Malformed, guarded_value
+from foldline.providers._wire import Malformed, guarded
 from foldline.transports import Limits
 
 __all__ = ["TextDecoder", "TextReading"]
@@ -98,7 +98,7 @@ class TextReading:
         if data in ("[DONE]", b"[DONE]"):
             self.is_over = True
             return []
-        piece = guarded_value(self._malformed, self._decoder.feed, self._parse(data), name)
+        piece = guarded(self._malformed, self._decoder.feed, self._parse(data), name)
         self.is_over = self._decoder.is_complete
         return [] if piece is None else [piece]
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from foldline.exceptions import (
     ContextOverflowError,
@@ -51,7 +51,6 @@ __all__ = [
     "dump_text",
     "error_class",
     "guarded",
-    "guarded_value",
     "is_error_body",
     "malformed_payload",
     "merge_settings",
@@ -61,6 +60,7 @@ __all__ = [
     "retry_after",
 ]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 ErrorTable: TypeAlias = Mapping[str, type[ModelError]]
 """Vendor's code or type of error -> error class."""
@@ -145,33 +145,36 @@ def read_failure(body: object) -> Failure:
     """Return the code, type, message and status of an error's JSON, in any vendor's layout."""
     if isinstance(body, list) and body:  # Google wraps the errors of a stream in a list
         body = body[0]
-    request_id = body.get("request_id") if isinstance(body, dict) else None
-    error = body.get("error") if isinstance(body, dict) else body
-    if error is None and isinstance(body, dict):
-        error = body
+    error = _error_in(body)
     if isinstance(error, str):
         return Failure(message=error)
     if not isinstance(error, dict):
         return Failure()
-    if "message" not in error and isinstance(error.get("error"), dict):
-        error = error["error"]
-    code, kind = error.get("code"), error.get("type") or error.get("status")
-    status = next(
-        (
-            value
-            for value in (code, error.get("status"), error.get("status_code"))
-            if _is_status(value)
-        ),
-        None,
-    )
-    message = error.get("message") or error.get("detail")
+    request_id = body.get("request_id") if isinstance(body, dict) else None
+    kind = error.get("type") or error.get("status")
+    numbers = (error.get("code"), error.get("status"), error.get("status_code"))
     return Failure(
-        code=None if code is None else str(code),
-        kind=None if kind is None or kind == "error" else str(kind),
-        message=None if message is None else str(message),
-        status=int(status) if status is not None else None,
+        code=_as_text(error.get("code")),
+        kind=None if kind == "error" else _as_text(kind),
+        message=_as_text(error.get("message") or error.get("detail")),
+        status=next((int(str(number)) for number in numbers if _is_status(number)), None),
         request_id=request_id if isinstance(request_id, str) and request_id else None,
     )
+
+
+def _error_in(body: object) -> object:
+    """Return the error in a body: under `error`, under that of a gateway around it, or the body itself."""
+    error = body.get("error", body) if isinstance(body, dict) else body
+    if error is None:
+        error = body
+    if isinstance(error, dict) and "message" not in error:
+        inner = error.get("error")
+        return inner if isinstance(inner, dict) else error
+    return error
+
+
+def _as_text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def is_error_body(data: object) -> bool:
@@ -258,22 +261,10 @@ MALFORMED_PAYLOAD_ERRORS: Final = (
 """The exceptions a decoder may raise on JSON that does not have the vendor's format."""
 
 
-def guarded(
-    malformed: Malformed, decode: Callable[..., list[Event]], *args: object, **kwargs: object
-) -> list[Event]:
-    """Call a decoder; raise `MalformedStreamError` if the payload does not have the vendor's format."""
+def guarded(malformed: Malformed, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function that reads a payload; raise `MalformedStreamError` if it does not have the vendor's format."""
     try:
-        return decode(*args, **kwargs)
-    except FoldlineError:
-        raise
-    except MALFORMED_PAYLOAD_ERRORS as error:
-        raise malformed_payload(malformed, error) from error
-
-
-def guarded_value(malformed: Malformed, read: Callable[..., T], *args: object) -> T:
-    """Call a function that reads a payload; raise `MalformedStreamError` if the payload is malformed."""
-    try:
-        return read(*args)
+        return read(*args, **kwargs)
     except FoldlineError:
         raise
     except MALFORMED_PAYLOAD_ERRORS as error:

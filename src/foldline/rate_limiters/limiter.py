@@ -1,8 +1,21 @@
 """`QuotaLimiter`: the base of all limiters. A request reserves before it is sent and settles afterwards.
 
-Requests of one process wait in a queue. The first one asks the store for itself and for those after it; the store has a
-queue of processes. No lock is held while requests sleep: if the first one is stuck (a blocked event loop), another one
-asks instead.
+There are two queues. The store has one of processes ("callers"), so that a process with a thousand requests does not
+shut out one with a single request; each process has one of its requests (`_entries`). Only the first of these asks the
+store, for itself and for some after it (`BATCH`): a thousand waiting requests are one poll, not a thousand.
+
+- Who asks, decides for others: permits go to the queue in its order, and not to whom asked. So no request is overtaken
+  by a later one of its process, whichever thread or loop it waits in.
+- Who asks may get stuck: its event loop is blocked, or it is suspended. So no lock is held while somebody waits or
+  asks; `_is_asking` is a claim with a time on it, and after `STUCK_AFTER` seconds another request takes it over.
+- Nothing is lost on the way. A request that is cancelled between a permit and its use returns it; a permit for which no
+  request is left is returned; what a store did not take is sent with the next call. What cannot be reported any more
+  (the process died) expires in the store with its slot, or its lease.
+- What happened after a request (its usage, the limits a provider reported) is noted, and goes with the next poll: one
+  round trip per request. Only when nobody polls, `flush` makes one of its own, because returned tokens may be what
+  another process waits for.
+- The wait is the store's estimate, and other processes change it. So it is cut into polls (`MAX_POLL`), and a request
+  fails early only where the estimate cannot shrink: requests are never returned, tokens are.
 """
 
 from __future__ import annotations
@@ -222,9 +235,9 @@ class QuotaLimiter(BaseRateLimiter):
             is_first = next(iter(self._entries), None) is entry
             is_stuck = time.monotonic() - self._asked_at > STUCK_AFTER
             if self._is_asking and not is_stuck:
-                return MAX_POLL
+                return MAX_POLL  # its answer may be for this one, too
             if not is_first and not is_stuck:
-                return STUCK_AFTER
+                return STUCK_AFTER  # the first one asks for it, or wakes it when it is its turn
             self._is_asking = True
         try:
             return await self._serve(entry, io)
@@ -241,6 +254,7 @@ class QuotaLimiter(BaseRateLimiter):
                 entries = list(islice(self._entries, BATCH))
                 notes, self._notes = self._notes, []
             take = Take([waiting.tokens for waiting in entries])
+            # A wish to leave the queue is outdated: this call waits in it again.
             notes = [note for note in notes if not isinstance(note, Leave)]
             reply = await self._send([*_aged(notes), take], io)
             self._assign_permits(reply, self._asked_at)
@@ -338,7 +352,7 @@ class QuotaLimiter(BaseRateLimiter):
         if self._pid != os.getpid():
             self._begin()
         with self._lock:
-            if self._entries:
+            if self._entries:  # it would overtake them
                 return False
             notes, self._notes = self._notes, []
         reply = await self._send([*_aged(notes), Take([0.0], waits=False)], io)

@@ -1,10 +1,13 @@
 -- What callers have taken, and who waits, kept in one key: the book-keeping of `state.py`, run by Redis as a whole.
+-- It is written twice because a poll must be one atomic round trip: read, decided by a caller and written back only if
+-- nobody else was faster, a state that many machines share would be read again and again. `test_state.py` runs both on
+-- the same random operations and compares every reply; the numbers come from `state.py` with the rules.
 -- KEYS[1]: the state. ARGV[1]: {rules, caller, ops, epoch, bound, now, grace, counts}, as JSON. Returns a reply, as JSON.
-local KEPT, LEASE, SEEN, EPSILON = 61, 2.0, 60.0, 1e-9
 -- Seconds without any request after which a caller that comes back was not alone in being cut off.
 local QUIET = 0.5
 local request = cjson.decode(ARGV[1])
 local rules, caller = request.rules, request.caller
+local KEPT, LEASE, SEEN, EPSILON = rules.kept, rules.lease, rules.seen, rules.epsilon
 
 -- The time of the state: it runs with the server's clock, never backwards, and never further than a caller who has
 -- seen the same state knows time to have gone. So a clock that is set does neither empty the counts nor stop them.

@@ -23,6 +23,9 @@ from foldline.exceptions import StoreError, UsageError
 from foldline.rate_limiters.limiter import QuotaLimiter
 from foldline.rate_limiters.quotas import COUNTED_SLOTS, SLOTS, Quota, Rules, make_rules
 from foldline.rate_limiters.state import (
+    CALLER_LIFETIME,
+    EPSILON,
+    LEASE,
     Learn,
     Leave,
     Operation,
@@ -329,7 +332,13 @@ def _encode_rules(rules: Rules) -> dict[str, Any]:
         {"key": quota.key, "kind": quota.kind, "limit": quota.limit, "part": quota.part}
         for quota in rules.quotas
     ]
-    return {"quotas": quotas, "rate": rules.rate, "size": rules.size}
+    numbers = {
+        "kept": COUNTED_SLOTS,
+        "lease": LEASE,
+        "seen": CALLER_LIFETIME,
+        "epsilon": EPSILON,
+    }
+    return {"quotas": quotas, "rate": rules.rate, "size": rules.size, **numbers}
 
 
 NAMES: Final = {Take: "take", Settle: "settle", Learn: "learn", Leave: "leave", Restore: "restore"}

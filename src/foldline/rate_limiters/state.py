@@ -1,6 +1,7 @@
 """The state of a limiter: usage, and waiting callers. Pure; the time is a parameter.
 
-`redis.lua` is the same for Redis; `tests/rate_limiters/test_state.py` compares the two.
+`redis.lua` is the same for Redis, which runs it atomically in one round trip (it says why it is written twice);
+`tests/rate_limiters/test_state.py` compares the two.
 
 Usage is counted in slots of a quota's period, and expires when its slot has completely left the period. Waiting callers
 (one per process) form a queue. Each poll serves the queue from its front: permits of another caller are kept until that

@@ -25,7 +25,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, cast, overload
 
 from pydantic import BaseModel
 from typing_extensions import TypeVar
@@ -34,11 +34,12 @@ from foldline import _io, _run
 from foldline._config import Configs, RunnableConfig
 from foldline._io import IO
 from foldline._io.drive import drive, drive_each
-from foldline._lazy import Loader, lazy_exports
-from foldline._run import Kind, Run
+from foldline._lazy import forward_names
+from foldline._run import CALL_KEYWORDS, Kind, Run
 from foldline._traceback import closing, cut_traceback
 from foldline.exceptions import UnsupportedError
-from foldline.runnables import _forward, _stream_call, _trace, _types
+from foldline.runnables import _executor, _stream_call, _trace, _types, _with_config
+from foldline.runnables._call_options import check_options
 from foldline.runnables._legacy import NO_OVERRIDES, bind_overrides
 from foldline.runnables._stream_call import EventStream, StreamCall
 from foldline.utils.short_repr import short_repr
@@ -46,18 +47,13 @@ from foldline.utils.short_repr import short_repr
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from foldline._streams.stream import AsyncChatModelStream, ChatModelStream
+    from foldline.batches import BatchJob, BatchOptions
     from foldline.messages import AIMessage
-    from foldline.runnables._forward import (
-        AsyncChatModelStream,
-        BatchJob,
-        BatchOptions,
-        ChatModelStream,
-        EventsVersion,
-    )
     from foldline.runnables.fallbacks import RunnableWithFallbacks
     from foldline.runnables.graph import Graph
     from foldline.runnables.retry import ExponentialJitterParams
-    from foldline.runnables.schema import StreamEvent
+    from foldline.runnables.schema import EventsVersion, StreamEvent
     from foldline.runnables.sequence import RunnableSequence
     from foldline.runnables.utils import AnyConfigurableField, ConfigurableField
     from foldline.tracers.log_stream import RunLogPatch
@@ -192,7 +188,7 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
     ) -> list[Any]:
         inputs = _trace.batch_inputs(inputs)
         if kwargs.get("executor") is not None:
-            return await _forward.batch_on(
+            return await _executor.batch_on(
                 self, inputs, config, io, kwargs, keep_errors=keep_errors
             )
         results: list[Any] = [None] * len(inputs)
@@ -516,7 +512,15 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
             return name
         return name + suffix.title() if name[0].isupper() else f"{name}_{suffix.lower()}"
 
-    # -- methods that build other runnables: the bodies are in `_forward`
+    def _option_names(self) -> Iterable[str]:
+        """Return the names of the options of a call that may be suggested for a mistyped one."""
+        return ()
+
+    def _accepts_option(self, name: str) -> bool:
+        """Return whether an option is known although it resembles another."""
+        return False
+
+    # -- methods that build other runnables: each imports what it builds, a class derived from this one
 
     @overload
     def __or__(
@@ -538,7 +542,7 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
     def __or__(self: Runnable[In, Out], other: Callable[..., Any]) -> RunnableSequence[In, Any]: ...
     def __or__(self: Runnable[In, Out], other: object) -> RunnableSequence[In, Any]:
         """Run this, then the other: a runnable, a function, or a dict of them."""
-        return _forward.or_(self, other)
+        return self.pipe(other)
 
     @overload
     def __ror__(
@@ -550,7 +554,9 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
     ) -> RunnableSequence[Other, Out, Piece]: ...
     def __ror__(self: Runnable[In, Out, Piece], other: object) -> RunnableSequence[Any, Out, Piece]:
         """Run the other (a function, or a dict of branches), then this."""
-        return _forward.ror_(self, other)
+        from foldline.runnables.sequence import sequence_of
+
+        return sequence_of([other, self])
 
     @overload
     def pipe(
@@ -568,46 +574,57 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
         self: Runnable[In, Out], *others: object, name: str | None = None
     ) -> RunnableSequence[In, Any]:
         """Run this, then the others in turn."""
-        return _forward.pipe(self, *others, name=name)
+        from foldline.runnables.sequence import sequence_of
 
-    def _option_names(self) -> Iterable[str]:
-        """Return the names of the options of a call that may be suggested for a mistyped one."""
-        return ()
-
-    def _accepts_option(self, name: str) -> bool:
-        """Return whether an option is known although it resembles another."""
-        return False
+        return sequence_of([self, *others], name=name)
 
     def bind(self: Runnable[In, Out, Piece], **kwargs: object) -> Runnable[In, Out, Piece]:
         """Return a runnable that is always called with these keyword arguments too."""
-        return _forward.bind(self, **kwargs)
+        from foldline.runnables.binding import RunnableBinding
+
+        check_options(self, kwargs, *CALL_KEYWORDS)
+        return RunnableBinding(bound=self, kwargs=kwargs)
 
     def with_config(
         self: Runnable[In, Out, Piece], config: RunnableConfig | None = None, **kwargs: object
     ) -> Runnable[In, Out, Piece]:
         """Return a runnable with a config that each call's config is merged over."""
-        return _forward.with_config(self, config, **kwargs)
+        from foldline.runnables.binding import RunnableBinding
+
+        bound_config = cast("RunnableConfig", {**(config or {}), **kwargs})
+        return RunnableBinding(bound=self, config=bound_config)
 
     def with_types(
         self: Runnable[In, Out, Piece], *, input_type: object = None, output_type: object = None
     ) -> Runnable[In, Out, Piece]:
         """Set the types of input and output, if they cannot be inferred."""
-        return _forward.with_types(self, input_type=input_type, output_type=output_type)
+        from foldline.runnables.binding import RunnableBinding
+
+        return RunnableBinding(
+            bound=self, custom_input_type=input_type, custom_output_type=output_type
+        )
 
     def map(self: Runnable[In, Out]) -> Runnable[Sequence[In], list[Out]]:
         """Return a runnable that runs this for each item of a list."""
-        return _forward.map_(self)
+        from foldline.runnables.each import RunnableEach
+
+        return RunnableEach(bound=self)
 
     def pick(self: Runnable[In, Out], keys: str | list[str]) -> RunnableSequence[In, Any]:
         """Pick keys from this runnable's output dict: the value of one, or a smaller dict."""
-        return _forward.pick(self, keys)
+        from foldline.runnables.passthrough import RunnablePick
+
+        return self.pipe(RunnablePick(keys))
 
     def assign(
         self: Runnable[In, Out],
         **kwargs: Runnable[dict[str, Any], Any] | Callable[..., Any] | Mapping[str, Any],
     ) -> RunnableSequence[In, dict[str, Any]]:
         """Add keys to this runnable's output dict, each computed by a runnable from that dict."""
-        return _forward.assign(self, **kwargs)
+        from foldline.runnables.parallel import RunnableParallel
+        from foldline.runnables.passthrough import RunnableAssign
+
+        return self.pipe(RunnableAssign(RunnableParallel(kwargs)))
 
     @overload
     def astream_events(
@@ -639,7 +656,9 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
 
         With `version="v3"`: the events of a chat model's answer, as `astream_v2` returns them.
         """
-        return _forward.astream_events(self, input, config, version=version, **kwargs)
+        from foldline.tracers.event_stream import astream_events
+
+        return astream_events(self, input, config, version=version, **kwargs)
 
     @overload
     def stream_events(
@@ -671,16 +690,20 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
 
         With `version="v3"`: the events of a chat model's answer, as `stream_v2` returns them.
         """
-        return _forward.stream_events(self, input, config, version=version, **kwargs)
+        from foldline.tracers.event_stream import stream_events
+
+        return stream_events(self, input, config, version=version, **kwargs)
 
     def astream_log(
         self: Runnable[In, Out],
         input: object,
         config: RunnableConfig | None = None,
-        **kwargs: object,
+        **kwargs: Any,
     ) -> AsyncGenerator[RunLogPatch, None]:
         """Return the log of a run and of those inside it as patches, or with `diff=False` as it grows."""
-        return _forward.astream_log(self, input, config, **kwargs)
+        from foldline.tracers.log_stream import astream_log
+
+        return astream_log(self, input, config, **kwargs)
 
     def with_retry(
         self: Runnable[In, Out, Piece],
@@ -692,12 +715,14 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
         stop_after_attempt: int = 3,
     ) -> Runnable[In, Out, Piece]:
         """Retry when this fails, `stop_after_attempt` attempts in all."""
-        return _forward.with_retry(
-            self,
-            retry_if_exception_type=retry_if_exception_type,
+        from foldline.runnables.retry import RunnableRetry
+
+        return RunnableRetry(
+            bound=self,
+            retry_exception_types=retry_if_exception_type,
             wait_exponential_jitter=wait_exponential_jitter,
             exponential_jitter_params=exponential_jitter_params,
-            stop_after_attempt=stop_after_attempt,
+            max_attempt_number=stop_after_attempt,
         )
 
     def with_fallbacks(
@@ -708,8 +733,13 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
         exception_key: str | None = None,
     ) -> RunnableWithFallbacks[In, Out, Piece]:
         """Run the fallbacks in order until one succeeds, when this fails."""
-        return _forward.with_fallbacks(
-            self, fallbacks, exceptions_to_handle=exceptions_to_handle, exception_key=exception_key
+        from foldline.runnables.fallbacks import RunnableWithFallbacks
+
+        return RunnableWithFallbacks(
+            runnable=self,
+            fallbacks=list(fallbacks),
+            exceptions_to_handle=exceptions_to_handle,
+            exception_key=exception_key,
         )
 
     def with_listeners(
@@ -720,7 +750,19 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
         on_error: Listener | None = None,
     ) -> Runnable[In, Out, Piece]:
         """Call functions with the traced run when it starts, ends or fails."""
-        return _forward.with_listeners(self, on_start=on_start, on_end=on_end, on_error=on_error)
+        from foldline.runnables.binding import RunnableBinding
+        from foldline.tracers.root_listeners import RootListenersTracer
+
+        def add_tracer(config: RunnableConfig) -> RunnableConfig:
+            return {
+                "callbacks": [
+                    RootListenersTracer(
+                        config=config, on_start=on_start, on_end=on_end, on_error=on_error
+                    )
+                ]
+            }
+
+        return RunnableBinding(bound=self, config_factories=[add_tracer])
 
     def with_alisteners(
         self: Runnable[In, Out, Piece],
@@ -730,13 +772,27 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
         on_error: AsyncListener | None = None,
     ) -> Runnable[In, Out, Piece]:
         """Await functions with the traced run when it starts, ends or fails."""
-        return _forward.with_alisteners(self, on_start=on_start, on_end=on_end, on_error=on_error)
+        from foldline.runnables.binding import RunnableBinding
+        from foldline.tracers.root_listeners import AsyncRootListenersTracer
+
+        def add_tracer(config: RunnableConfig) -> RunnableConfig:
+            return {
+                "callbacks": [
+                    AsyncRootListenersTracer(
+                        config=config, on_start=on_start, on_end=on_end, on_error=on_error
+                    )
+                ]
+            }
+
+        return RunnableBinding(bound=self, config_factories=[add_tracer])
 
     def configurable_fields(
         self: Runnable[In, Out, Piece], **kwargs: AnyConfigurableField
     ) -> Runnable[In, Out, Piece]:
         """Make settings configurable through `config["configurable"]`."""
-        return _forward.configurable_fields(self, **kwargs)
+        from foldline.runnables.configurable import RunnableConfigurableFields
+
+        return RunnableConfigurableFields(default=self, fields=kwargs)
 
     def configurable_alternatives(
         self: Runnable[In, Out, Piece],
@@ -747,8 +803,14 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
         **kwargs: Runnable[In, Out, Piece] | Callable[[], Runnable[In, Out, Piece]],
     ) -> Runnable[In, Out, Piece]:
         """Make other runnables available in place of this one through `config["configurable"]`."""
-        return _forward.configurable_alternatives(
-            self, which, default_key=default_key, prefix_keys=prefix_keys, **kwargs
+        from foldline.runnables.configurable import RunnableConfigurableAlternatives
+
+        return RunnableConfigurableAlternatives(
+            default=self,
+            which=which,
+            alternatives=kwargs,
+            default_key=default_key,
+            prefix_keys=prefix_keys,
         )
 
     def as_tool(
@@ -760,13 +822,17 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
         arg_types: dict[str, type] | None = None,
     ) -> Any:  # noqa: ANN401  a tool, a class of a layer above
         """Return a tool that a model may call."""
-        return _forward.as_tool(
+        from foldline.tools.convert import convert_runnable_to_tool
+
+        return convert_runnable_to_tool(
             self, args_schema, name=name, description=description, arg_types=arg_types
         )
 
     def get_graph(self: Runnable[In, Out], config: RunnableConfig | None = None) -> Graph:
         """Return the graph of this runnable: its parts and the edges between them."""
-        return _forward.get_graph(self, config)
+        from foldline.runnables._graph_of import graph_of
+
+        return graph_of(self, config)
 
     def batch_job(
         self: Runnable[In, Out], inputs: object = None, **options: Unpack[BatchOptions]
@@ -775,26 +841,28 @@ class Runnable(ABC, Generic[Input, Output, Chunk]):
 
         `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None continues the job in the store.
         """
-        return _forward.batch_job(self, inputs, **options)
+        from foldline.batches import BatchJob
 
-    _call_with_config = _forward._call_with_config
-    _acall_with_config = _forward._acall_with_config
-    _transform_stream_with_config = _forward._transform_stream_with_config
-    _atransform_stream_with_config = _forward._atransform_stream_with_config
+        return BatchJob(self, inputs, **options)
+
+    _call_with_config = _with_config._call_with_config
+    _acall_with_config = _with_config._acall_with_config
+    _transform_stream_with_config = _with_config._transform_stream_with_config
+    _atransform_stream_with_config = _with_config._atransform_stream_with_config
 
 
 # Names that LangChain has in this module.
-__getattr__: Loader = lazy_exports(
+forward_names(
     __name__,
     {
-        "._chain": "chain",
-        ".binding": "RunnableBinding RunnableBindingBase",
-        ".coerce": "RunnableLike coerce_to_runnable",
-        ".each": "RunnableEach RunnableEachBase",
-        ".generator": "RunnableGenerator",
-        ".lambda_": "RunnableLambda",
-        ".parallel": "RunnableMap RunnableParallel",
-        ".sequence": "RunnableSequence",
-        ".serializable": "RunnableSerializable",
+        "foldline.runnables._chain": "chain",
+        "foldline.runnables.binding": "RunnableBinding RunnableBindingBase",
+        "foldline.runnables.coerce": "RunnableLike coerce_to_runnable",
+        "foldline.runnables.each": "RunnableEach RunnableEachBase",
+        "foldline.runnables.generator": "RunnableGenerator",
+        "foldline.runnables.lambda_": "RunnableLambda",
+        "foldline.runnables.parallel": "RunnableMap RunnableParallel",
+        "foldline.runnables.sequence": "RunnableSequence",
+        "foldline.runnables.serializable": "RunnableSerializable",
     },
 )

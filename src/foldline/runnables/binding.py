@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from foldline._config import RunnableConfig, merge_configs
 from foldline._run import CALL_KEYWORDS, Run
-from foldline.runnables._forward import check_options
+from foldline.runnables._call_options import check_options
 from foldline.runnables._stream_call import BoundStreamCall, EventStream, StreamCall
 from foldline.runnables.base import Chunk, Input, Output, Runnable
 from foldline.runnables.serializable import RunnableSerializable

@@ -11,9 +11,13 @@ __all__ = [
     "BaseStreamEvent",
     "CustomStreamEvent",
     "EventData",
+    "EventsVersion",
     "StandardStreamEvent",
     "StreamEvent",
 ]
+
+EventsVersion: TypeAlias = Literal["v1", "v2", "v3"]
+"""What `astream_events` returns: "v1" and "v2" are these events, "v3" is the event stream of a chat model."""
 
 
 class EventData(TypedDict):

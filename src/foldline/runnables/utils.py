@@ -22,26 +22,12 @@ from foldline._io.waiting import is_async_callable as is_async_callable
 from foldline.exceptions import UsageError
 from foldline.runnables._source import (
     FunctionNonLocals as FunctionNonLocals,
-)
-from foldline.runnables._source import (
     GetLambdaSource as GetLambdaSource,
-)
-from foldline.runnables._source import (
     IsFunctionArgDict as IsFunctionArgDict,
-)
-from foldline.runnables._source import (
     IsLocalDict as IsLocalDict,
-)
-from foldline.runnables._source import (
     NonLocals as NonLocals,
-)
-from foldline.runnables._source import (
     get_function_first_arg_dict_keys as get_function_first_arg_dict_keys,
-)
-from foldline.runnables._source import (
     get_function_nonlocals as get_function_nonlocals,
-)
-from foldline.runnables._source import (
     get_lambda_source as get_lambda_source,
 )
 from foldline.runnables._trace import NOTHING

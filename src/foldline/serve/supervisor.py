@@ -14,8 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import get_context
-from multiprocessing.connection import Connection as Pipe
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection as Pipe, wait
 from multiprocessing.process import BaseProcess
 from socket import socket, socketpair
 from types import FrameType

@@ -5,14 +5,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from foldline._lazy import lazy_exports
 
-if TYPE_CHECKING:
-    from foldline.studio.app import create_app
-    from foldline.studio.settings import StudioSettings
-
-__all__ = ["StudioSettings", "create_app"]
-
-__getattr__ = lazy_exports(__name__, {".app": "create_app", ".settings": "StudioSettings"})
+with lazy_exports(__name__):
+    from foldline.studio.app import create_app as create_app
+    from foldline.studio.settings import StudioSettings as StudioSettings

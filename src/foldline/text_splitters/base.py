@@ -10,8 +10,7 @@ import copy
 import logging
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set as AbstractSet
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 

@@ -36,8 +36,8 @@ from foldline.tools._arguments import (
     InjectedToolArg,
     InjectedToolCallId,
     _DirectlyInjectedToolArg,
+    config_parameter as _get_runnable_config_param,
 )
-from foldline.tools._arguments import config_parameter as _get_runnable_config_param
 from foldline.tools._call_plan import ToolCallPlan
 from foldline.tools._content import MAX_OUTPUT, TOOL_MESSAGE_BLOCK_TYPES
 from foldline.tools._json_form import with_json_forms

@@ -5,55 +5,26 @@ Every model imports the markers of `_streaming`; the recorders themselves are lo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.tracers._streaming import StreamingHandler, V2StreamingHandler
-    from foldline.tracers.base import AsyncBaseTracer, BaseTracer
-    from foldline.tracers.langchain import LangChainTracer
-    from foldline.tracers.log_stream import LogStreamCallbackHandler, RunLog, RunLogPatch
-    from foldline.tracers.otel import OpenTelemetryTracer
-    from foldline.tracers.postgres import PostgresTracer
-    from foldline.tracers.run_collector import RunCollectorCallbackHandler
-    from foldline.tracers.schemas import Run
-    from foldline.tracers.sqlite import SQLiteTracer
-    from foldline.tracers.stdout import ConsoleCallbackHandler
-    from foldline.tracers.store import TraceFilters, TraceStore
-
-__all__ = [
-    "AsyncBaseTracer",
-    "BaseTracer",
-    "ConsoleCallbackHandler",
-    "LangChainTracer",
-    "LogStreamCallbackHandler",
-    "OpenTelemetryTracer",
-    "PostgresTracer",
-    "Run",
-    "RunCollectorCallbackHandler",
-    "RunLog",
-    "RunLogPatch",
-    "SQLiteTracer",
-    "StreamingHandler",
-    "TraceFilters",
-    "TraceStore",
-    "V2StreamingHandler",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        "._streaming": "StreamingHandler V2StreamingHandler",
-        ".base": "AsyncBaseTracer BaseTracer",
-        ".langchain": "LangChainTracer",
-        ".log_stream": "LogStreamCallbackHandler RunLog RunLogPatch",
-        ".otel": "OpenTelemetryTracer",
-        ".postgres": "PostgresTracer",
-        ".run_collector": "RunCollectorCallbackHandler",
-        ".schemas": "Run",
-        ".sqlite": "SQLiteTracer",
-        ".stdout": "ConsoleCallbackHandler",
-        ".store": "TraceFilters TraceStore",
-    },
-)
+with lazy_exports(__name__):
+    from foldline.tracers._streaming import (
+        StreamingHandler as StreamingHandler,
+        V2StreamingHandler as V2StreamingHandler,
+    )
+    from foldline.tracers.base import AsyncBaseTracer as AsyncBaseTracer, BaseTracer as BaseTracer
+    from foldline.tracers.langchain import LangChainTracer as LangChainTracer
+    from foldline.tracers.log_stream import (
+        LogStreamCallbackHandler as LogStreamCallbackHandler,
+        RunLog as RunLog,
+        RunLogPatch as RunLogPatch,
+    )
+    from foldline.tracers.otel import OpenTelemetryTracer as OpenTelemetryTracer
+    from foldline.tracers.postgres import PostgresTracer as PostgresTracer
+    from foldline.tracers.run_collector import (
+        RunCollectorCallbackHandler as RunCollectorCallbackHandler,
+    )
+    from foldline.tracers.schemas import Run as Run
+    from foldline.tracers.sqlite import SQLiteTracer as SQLiteTracer
+    from foldline.tracers.stdout import ConsoleCallbackHandler as ConsoleCallbackHandler
+    from foldline.tracers.store import TraceFilters as TraceFilters, TraceStore as TraceStore

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
@@ -138,33 +139,37 @@ def _opening_of_model(
 
 def answer_attributes(run: DescribedRun) -> dict[str, Any]:
     """Return the attributes of a model's answer: tokens, finish reasons, model, id and cost."""
+    messages = _answers(run)
+    metadata = [field_of(message, "response_metadata") or {} for message in messages]
+    attributes = _usage_attributes(run.usage)
+    reasons = [answer.get("finish_reason") or answer.get("stop_reason") for answer in metadata]
+    if any(reasons):
+        attributes["gen_ai.response.finish_reasons"] = [str(reason) for reason in reasons if reason]
+    if messages:  # the first stands for all
+        model = metadata[0].get("model_name") or metadata[0].get("model")
+        answer_id = metadata[0].get("id") or field_of(messages[0], "id")
+        named = {"gen_ai.response.model": model, "gen_ai.response.id": answer_id}
+        attributes |= {name: str(value) for name, value in named.items() if value}
+    cost = _cost(run, run.usage, metadata[0] if metadata else {})
+    if cost is not None:
+        attributes[COST] = cost
+    return attributes
+
+
+def _answers(run: DescribedRun) -> list[Any]:
+    generations = chain.from_iterable((run.outputs or {}).get("generations") or [])
+    messages = (generation.get("message") for generation in generations)
+    return [message for message in messages if message is not None]
+
+
+def _usage_attributes(usage: dict[str, Any] | None) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
-    usage = run.usage
     for path, attribute in USAGE.items() if usage else ():
         value: Any = usage
         for key in path:
             value = (value or {}).get(key)
         if isinstance(value, int):
             attributes[attribute] = value
-    messages = [
-        generation["message"]
-        for generations in (run.outputs or {}).get("generations") or []
-        for generation in generations
-        if generation.get("message") is not None
-    ]
-    metadata = [field_of(message, "response_metadata") or {} for message in messages]
-    reasons = [answer.get("finish_reason") or answer.get("stop_reason") for answer in metadata]
-    if any(reasons):
-        attributes["gen_ai.response.finish_reasons"] = [str(reason) for reason in reasons if reason]
-    model = metadata and (metadata[0].get("model_name") or metadata[0].get("model"))
-    if model:
-        attributes["gen_ai.response.model"] = str(model)
-    answer_id = metadata and (metadata[0].get("id") or field_of(messages[0], "id"))
-    if answer_id:
-        attributes["gen_ai.response.id"] = str(answer_id)
-    cost = _cost(run, usage, metadata[0] if metadata else {})
-    if cost is not None:
-        attributes[COST] = cost
     return attributes
 
 

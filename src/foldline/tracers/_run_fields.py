@@ -20,6 +20,10 @@ __all__ = ["describe_end", "describe_run", "describe_start", "first_words", "sea
 
 LONGEST_WORDS = 240
 """Characters of a question or an answer that a list shows."""
+DEEPEST_TEXT = 6
+"""How deep in a value the first words are looked for."""
+FEW = 8
+"""How many items of a list or a dict are looked into for them."""
 LONGEST_TEXT = 200_000
 """Characters of one run that the full-text index sees."""
 QUESTION_KEYS = ("question", "input", "query", "prompt", "topic", "text", "user_input", "messages")
@@ -126,56 +130,65 @@ def field_of(message: object, name: str) -> Any:  # noqa: ANN401  the type depen
 
 def first_words(value: object, keys: tuple[str, ...], *, from_end: bool = False) -> str | None:
     """Return the first words of a question or an answer, in one line; None where there are none."""
-    text = _find_text(value, keys, from_end=from_end, depth=0)
+    text = _TextSearch(keys, from_end=from_end).find(value, 0)
     if not text:
         return None
     line = " ".join(mend_surrogates(text[: LONGEST_WORDS * 4]).split())
     return line if len(line) <= LONGEST_WORDS else f"{line[: LONGEST_WORDS - 1]}…"
 
 
-def _find_text(value: object, keys: tuple[str, ...], *, from_end: bool, depth: int) -> str | None:  # noqa: C901, PLR0911, PLR0912  one line per shape
-    if isinstance(value, str):
-        return value
-    if value is None or depth > 6:
-        return None
-    if isinstance(value, (int, float)):
-        return str(value) if depth else None
-    if isinstance(value, dict):
+class _TextSearch:
+    """The search for the first text in what went into a run, or came out of it; one method per shape of value."""
+
+    def __init__(self, keys: tuple[str, ...], *, from_end: bool) -> None:
+        self._keys = keys
+        self._is_backward = from_end or "answer" in keys
+
+    def find(self, value: object, depth: int) -> str | None:
+        """Return the text; None where there is none, or none that is near enough to show."""
+        if isinstance(value, str):
+            return value
+        if value is None or depth > DEEPEST_TEXT:
+            return None
+        if isinstance(value, (int, float)):
+            return str(value) if depth else None
+        if isinstance(value, dict):
+            return self._in_dict(value, depth)
+        if isinstance(value, list | tuple):
+            items = reversed(value[-FEW:]) if self._is_backward else value[:FEW]
+            return self._first(items, depth)
+        return self._in_object(value, depth)
+
+    def _first(self, values: Iterable[object], depth: int) -> str | None:
+        texts = (self.find(value, depth + 1) for value in values)
+        return next(filter(None, texts), None)
+
+    def _in_dict(self, value: dict[Any, Any], depth: int) -> str | None:
         if "generations" in value:
             return _text_of_generations(value)
-        if "lc" in value and isinstance(value.get("kwargs"), dict):
-            kwargs = value["kwargs"]
-            if "content" in kwargs:
-                return _text_of_message(kwargs)
-            return _find_text(kwargs, keys, from_end=from_end, depth=depth + 1)
-        if isinstance(value.get("text"), str) and value.get("type") == "text":
-            return str(value["text"])
+        kwargs = value.get("kwargs")
+        if "lc" in value and isinstance(kwargs, dict):  # as `dumpd` writes objects
+            return _text_of_message(kwargs) if "content" in kwargs else self.find(kwargs, depth + 1)
+        text = value.get("text")
+        if isinstance(text, str) and value.get("type") == "text":
+            return str(text)
         if "content" in value and "role" in value:
             return _text_of_message(value)
-        for key in keys:
-            if key in value and (
-                text := _find_text(value[key], keys, from_end=from_end, depth=depth + 1)
-            ):
-                return text
-        for item in list(value.values())[:8]:
-            if text := _find_text(item, keys, from_end=from_end, depth=depth + 1):
-                return text
+        named = (value[key] for key in self._keys if key in value)
+        return self._first(named, depth) or self._first(list(value.values())[:FEW], depth)
+
+    def _in_object(self, value: object, depth: int) -> str | None:
+        """Search a message, a prompt or a document."""
+        # Read from `__dict__`, because Pydantic's `getattr` of a missing field is slow.
+        fields: Any = value.__dict__ if isinstance(value, BaseModel) else {}
+        if "content" not in fields and "messages" not in fields:
+            fields = _Attributes(value)
+        if fields.get("content") is not None:
+            return _text_of_message(fields)
+        for name in ("messages", "text", "page_content"):
+            if (inner := fields.get(name)) is not None and not callable(inner):
+                return self.find(inner, depth + 1)
         return None
-    if isinstance(value, list | tuple):
-        for item in reversed(value[-8:]) if from_end or "answer" in keys else value[:8]:
-            if text := _find_text(item, keys, from_end=from_end, depth=depth + 1):
-                return text
-        return None
-    # Messages and prompts: read from `__dict__`, because Pydantic's `getattr` of a missing field is slow.
-    fields: Any = value.__dict__ if isinstance(value, BaseModel) else {}
-    if "content" not in fields and "messages" not in fields:
-        fields = _Attributes(value)
-    if fields.get("content") is not None:
-        return _text_of_message(fields)
-    for name in ("messages", "text", "page_content"):
-        if (inner := fields.get(name)) is not None and not callable(inner):
-            return _find_text(inner, keys, from_end=from_end, depth=depth + 1)
-    return None
 
 
 class _Attributes:

@@ -5,43 +5,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.transports._default import default_transport, transport_for
-    from foldline.transports.base import (
-        HttpOptions,
-        Limits,
-        Request,
-        Response,
-        Timeouts,
-        Transport,
-        check_request,
-        origin_of,
+with lazy_exports(__name__):
+    from foldline.transports._default import (
+        default_transport as default_transport,
+        transport_for as transport_for,
     )
-    from foldline.transports.native import NativeTransport
-
-__all__ = [
-    "HttpOptions",
-    "Limits",
-    "NativeTransport",
-    "Request",
-    "Response",
-    "Timeouts",
-    "Transport",
-    "check_request",
-    "default_transport",
-    "origin_of",
-    "transport_for",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        "._default": "default_transport transport_for",
-        ".base": "HttpOptions Limits Request Response Timeouts Transport check_request origin_of",
-        ".native": "NativeTransport",
-    },
-)
+    from foldline.transports.base import (
+        HttpOptions as HttpOptions,
+        Limits as Limits,
+        Request as Request,
+        Response as Response,
+        Timeouts as Timeouts,
+        Transport as Transport,
+        check_request as check_request,
+        origin_of as origin_of,
+    )
+    from foldline.transports.native import NativeTransport as NativeTransport

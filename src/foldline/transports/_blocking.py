@@ -12,9 +12,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpcore2
-from httpcore2._backends.sync import (
-    SyncStream,
-)  # the only stream of the engine over an existing socket
 
 from foldline.transports._connect import connect_sync
 from foldline.transports._duplex import (
@@ -23,6 +20,7 @@ from foldline.transports._duplex import (
     seconds_until,
     speaks_http2,
 )
+from foldline.transports._engine_private import SyncStream
 from foldline.transports._wait import Expired
 
 __all__ = ["DeadlineBackend", "limit_briefly", "limit_this_thread"]

@@ -19,6 +19,7 @@ import httpcore2
 
 from foldline.transports._blocking import limit_briefly
 from foldline.transports._duplex import PROXY_STEPS, seconds_until
+from foldline.transports._engine_private import EngineHttp2
 
 __all__ = ["CONNECTION", "AsyncConnection", "BlockingConnection"]
 
@@ -80,6 +81,7 @@ class CountedConnection:
         """Whether it accepts no further calls, because one ended early on it or the server closes it."""
         self._state: Any = None
         """The `Http2State`, if it speaks HTTP/2."""
+        self._http2: EngineHttp2 | None = None
 
     def can_handle_request(self, origin: httpcore2.Origin) -> bool:
         """Whether requests to this origin may be sent on it."""
@@ -113,14 +115,12 @@ class CountedConnection:
         """Replace the engine's state of an HTTP/2 connection, before anything is sent."""
         from foldline.transports._http2 import Http2State  # noqa: PLC0415  h2 is an extra
 
-        self._state = self._http2()._h2_state = Http2State(self.note_ready)
+        self._state = Http2State(self.note_ready)
+        self._http2 = EngineHttp2(self._inner)
+        self._http2.set_state(self._state)
 
     def note_ready(self) -> None:
         """Receive that it is known how many calls the server accepts at a time."""
-
-    def _http2(self) -> Any:  # noqa: ANN401  the engine's connection; its attributes are private
-        """Return the engine's HTTP/2 connection."""
-        return self._inner._connection  # type: ignore[union-attr]
 
     def _is_leaving(self) -> bool:
         return self._is_retired or (self._state is not None and self._state.is_leaving)
@@ -131,19 +131,19 @@ class CountedConnection:
         self._is_retired = self._is_leaving() or not is_finished
         return self._is_retired and not self._calls
 
-    def _idle_reads(self) -> Iterator[Any]:
+    def _idle_reads(self) -> Iterator[EngineHttp2]:
         """Yield the engine's HTTP/2 connection while data is to be read before the only call is sent.
 
         The engine does not look whether the server has closed an idle HTTP/2 connection, or announced that.
         """
-        if self._state is None or self._calls > 1:
+        if self._http2 is None or self._calls > 1:
             return
         self._is_retired = True  # unless nothing but pings and settings has arrived
         for _ in range(MAX_IDLE_READS):
-            if not self._http2()._network_stream.get_extra_info("is_readable"):
+            if not self._http2.has_data:
                 self._is_retired = self._state.is_leaving
                 break
-            yield self._http2()
+            yield self._http2
         if self._is_retired:
             raise httpcore2.ConnectionNotAvailable
 
@@ -205,7 +205,7 @@ class BlockingConnection(CountedConnection, httpcore2.ConnectionInterface):
         try:
             for http2 in self._idle_reads():
                 with limit_briefly(IDLE_READ):
-                    http2._receive_events(request)
+                    http2.receive(request)
         except httpcore2.ConnectionNotAvailable:
             raise
         except Exception as error:
@@ -272,8 +272,8 @@ class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
         if self._end_call(is_finished=is_finished):
             with anyio.CancelScope(shield=True):
                 await self.aclose()
-        elif not is_finished and self._state is not None:
-            await self._tell_server(stream_id)
+        elif not is_finished and self._http2 is not None:
+            await self._tell_server(self._http2, stream_id)
 
     async def aclose(self) -> None:
         """Close the connection."""
@@ -313,15 +313,14 @@ class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
         try:
             for http2 in self._idle_reads():
                 with anyio.fail_after(IDLE_READ):
-                    await http2._receive_events(request)
+                    await http2.receive(request)
         except httpcore2.ConnectionNotAvailable:
             raise
         except Exception as error:
             raise httpcore2.ConnectionNotAvailable from error
 
-    async def _tell_server(self, stream_id: int | None) -> None:
+    async def _tell_server(self, http2: EngineHttp2, stream_id: int | None) -> None:
         """Tell the server that nobody reads a call any more, while others go on. A failure is theirs to see."""
-        http2 = self._http2()
-        self._state.abandon_all_except(http2._events.keys() - {stream_id})
+        self._state.abandon_all_except(http2.calls - {stream_id})
         with suppress(Exception), anyio.move_on_after(RESET_WRITE, shield=True):
-            await http2._write_outgoing_data(self._request)
+            await http2.send(self._request)

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from foldline._lazy import lazy_exports
+from foldline._lazy import forward_names
 from foldline.exceptions import UsageError
 from foldline.utils._signature_schema import (
     is_typed_dict,
@@ -259,6 +259,9 @@ def _from_schema(name: str, description: str, schema: Described) -> Described:
 
 
 # LangChain has this helper here; messages are a higher layer of foldline.
-__getattr__ = lazy_exports(
-    __name__, {"foldline.messages.tool_examples": "tool_example_to_messages"}
+forward_names(
+    __name__,
+    {
+        "foldline.messages.tool_examples": "tool_example_to_messages",
+    },
 )

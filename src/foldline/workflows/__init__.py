@@ -2,87 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
+with lazy_exports(__name__):
     from foldline.exceptions import (
-        EmptyInputError,
-        FlowChangedError,
-        FlowError,
-        FlowInterruptedError,
-        NothingToResumeError,
-        StepTimeoutError,
-        UnknownInterruptError,
+        EmptyInputError as EmptyInputError,
+        FlowChangedError as FlowChangedError,
+        FlowError as FlowError,
+        FlowInterruptedError as FlowInterruptedError,
+        NothingToResumeError as NothingToResumeError,
+        StepTimeoutError as StepTimeoutError,
+        UnknownInterruptError as UnknownInterruptError,
     )
-    from foldline.workflows.dbos import DbosDurability
-    from foldline.workflows.durability import Durability
-    from foldline.workflows.flow import FlowState, FlowThread, JournalRecord, Workflow, workflow
-    from foldline.workflows.interrupts import Command, Interrupt, interrupt
+    from foldline.workflows.dbos import DbosDurability as DbosDurability
+    from foldline.workflows.durability import Durability as Durability
+    from foldline.workflows.flow import (
+        FlowState as FlowState,
+        FlowThread as FlowThread,
+        JournalRecord as JournalRecord,
+        Workflow as Workflow,
+        workflow as workflow,
+    )
+    from foldline.workflows.interrupts import (
+        Command as Command,
+        Interrupt as Interrupt,
+        interrupt as interrupt,
+    )
     from foldline.workflows.primitives import (
-        asleep,
-        flow_version,
-        idempotency_key,
-        now,
-        random,
-        sleep,
-        uuid,
-        write,
+        asleep as asleep,
+        flow_version as flow_version,
+        idempotency_key as idempotency_key,
+        now as now,
+        random as random,
+        sleep as sleep,
+        uuid as uuid,
+        write as write,
     )
-    from foldline.workflows.retry import RetryPolicy
-    from foldline.workflows.steps import Step, StepCall, agather, gather, step
-    from foldline.workflows.temporal import TemporalDurability
-
-__all__ = [
-    "Command",
-    "DbosDurability",
-    "Durability",
-    "EmptyInputError",
-    "FlowChangedError",
-    "FlowError",
-    "FlowInterruptedError",
-    "FlowState",
-    "FlowThread",
-    "Interrupt",
-    "JournalRecord",
-    "NothingToResumeError",
-    "RetryPolicy",
-    "Step",
-    "StepCall",
-    "StepTimeoutError",
-    "TemporalDurability",
-    "UnknownInterruptError",
-    "Workflow",
-    "agather",
-    "asleep",
-    "flow_version",
-    "gather",
-    "idempotency_key",
-    "interrupt",
-    "now",
-    "random",
-    "sleep",
-    "step",
-    "uuid",
-    "workflow",
-    "write",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        "foldline.exceptions": (
-            "EmptyInputError FlowChangedError FlowError FlowInterruptedError NothingToResumeError StepTimeoutError "
-            "UnknownInterruptError"
-        ),
-        ".dbos": "DbosDurability",
-        ".durability": "Durability",
-        ".flow": "FlowState FlowThread JournalRecord Workflow workflow",
-        ".interrupts": "Command Interrupt interrupt",
-        ".primitives": "asleep flow_version idempotency_key now random sleep uuid write",
-        ".retry": "RetryPolicy",
-        ".steps": "StepCall Step agather gather step",
-        ".temporal": "TemporalDurability",
-    },
-)
+    from foldline.workflows.retry import RetryPolicy as RetryPolicy
+    from foldline.workflows.steps import (
+        Step as Step,
+        StepCall as StepCall,
+        agather as agather,
+        gather as gather,
+        step as step,
+    )
+    from foldline.workflows.temporal import TemporalDurability as TemporalDurability

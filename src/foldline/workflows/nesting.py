@@ -1,4 +1,23 @@
-"""Sets the context variables for the code of a step: its parent for nested runs, its interrupts, its journal scope."""
+"""Sets the context variables for the code of a step: its parent for nested runs, its interrupts, its journal scope.
+
+The code of a step is the program's own: a node, a tool, a hook. It may run other agents and graphs, call steps, start
+tasks and ask questions, and none of these calls is passed anything that says where it happens. So they find it in three
+context variables:
+
+- `current_parent`: a run that begins here is nested in this step. It takes its namespace and thread from the parent,
+  and sends its events through it.
+- `current_interrupt_scope`: `interrupt()` counts its questions here, per step and in the order of the calls, so that
+  the same question is recognised when the code runs again, and finds its answer.
+- `current_scope`: steps and tasks that the code calls are recorded here, so that they are not repeated with it.
+
+All three are set together, or a nested run would be recorded under one step and ask under another. They are set by
+`enter_step` and not held across a `yield` to a caller: a generator runs in the context of whoever reads it, so what is
+set there would leak to the reader, and would be reset in another context than it was set in.
+
+Journals are lazy: most tools call no steps, and loading a journal costs a read of the store. So the scope is given a
+`source`, from which it is loaded when the first step is called; and for code that only starts tasks (`task_scope`), a
+scope without a journal is enough.
+"""
 
 from __future__ import annotations
 

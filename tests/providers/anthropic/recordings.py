@@ -5,8 +5,7 @@ from __future__ import annotations
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.anthropic.decode import AnthropicDecoder
 from tests.providers import recordings
-from tests.providers.recordings import Recorded, message_of
-from tests.providers.recordings import payloads_of as payloads
+from tests.providers.recordings import Recorded, message_of, payloads_of as payloads
 
 __all__ = ["message_of", "payloads"]
 

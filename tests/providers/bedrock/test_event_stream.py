@@ -11,8 +11,7 @@ from zlib import crc32
 
 import pytest
 from botocore.eventstream import EventStreamBuffer, ParserError
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.exceptions import LimitExceededError, MalformedStreamError, ModelError
 from foldline.providers.bedrock.event_stream import EventStreamDecoder, Frame

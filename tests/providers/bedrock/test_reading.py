@@ -6,8 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.exceptions import ModelError, StreamTruncatedError
 from foldline.protocol.grammar import assert_valid_event_stream

@@ -10,8 +10,7 @@ import pytest
 from botocore import auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as TheirCredentials
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from foldline.providers.bedrock.sign import Credentials, sign_request
 from foldline.transports import Request

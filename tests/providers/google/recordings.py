@@ -6,8 +6,7 @@ from typing import Any
 
 from foldline.providers.google import ChatGoogle
 from foldline.providers.google.decode import GoogleDecoder
-from tests.providers.recordings import Recorded, message_of
-from tests.providers.recordings import payloads_of as payloads
+from tests.providers.recordings import Recorded, message_of, payloads_of as payloads
 
 __all__ = ["message_of", "payloads"]
 

@@ -22,8 +22,7 @@ from foldline.exceptions import (
     ModelNotFoundError,
     UsageError,
 )
-from foldline.providers.local import Runtime, fetch
-from foldline.providers.local import runtime as runtime_module
+from foldline.providers.local import Runtime, fetch, runtime as runtime_module
 from foldline.providers.local.runtime import decode_error
 from foldline.providers.local.tools import encode_tools
 

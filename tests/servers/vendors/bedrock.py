@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.servers.event_stream import chunk as aws_chunk
-from tests.servers.event_stream import event as aws_event
+from tests.servers.event_stream import chunk as aws_chunk, event as aws_event
 from tests.servers.vendors.anthropic import anthropic
 from tests.servers.vendors.replies import USAGE, Request, as_json, reply_to, with_text
 

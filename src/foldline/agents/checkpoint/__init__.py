@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.checkpoint.base import BaseCheckpointSaver, Entry
-    from foldline.checkpoint.memory import InMemorySaver, MemorySaver
-    from foldline.checkpoint.postgres import PostgresSaver
-    from foldline.checkpoint.sqlite import SqliteSaver
-    from foldline.exceptions import ThreadBusyError, ThreadConflictError
-
-__all__ = [
-    "BaseCheckpointSaver",
-    "Entry",
-    "InMemorySaver",
-    "MemorySaver",
-    "PostgresSaver",
-    "SqliteSaver",
-    "ThreadBusyError",
-    "ThreadConflictError",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        "foldline.checkpoint.base": "BaseCheckpointSaver Entry",
-        "foldline.checkpoint.memory": "InMemorySaver MemorySaver",
-        "foldline.checkpoint.postgres": "PostgresSaver",
-        "foldline.checkpoint.sqlite": "SqliteSaver",
-        "foldline.exceptions": "ThreadBusyError ThreadConflictError",
-    },
-)
+with lazy_exports(__name__):
+    from foldline.checkpoint.base import BaseCheckpointSaver as BaseCheckpointSaver, Entry as Entry
+    from foldline.checkpoint.memory import (
+        InMemorySaver as InMemorySaver,
+        MemorySaver as MemorySaver,
+    )
+    from foldline.checkpoint.postgres import PostgresSaver as PostgresSaver
+    from foldline.checkpoint.sqlite import SqliteSaver as SqliteSaver
+    from foldline.exceptions import (
+        ThreadBusyError as ThreadBusyError,
+        ThreadConflictError as ThreadConflictError,
+    )

@@ -2,153 +2,86 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.agents.middleware.base import AgentMiddleware
+with lazy_exports(__name__):
+    from foldline.agents.middleware.base import AgentMiddleware as AgentMiddleware
     from foldline.agents.middleware.call_limits import (
-        ModelCallLimitExceededError,
-        ModelCallLimitMiddleware,
-        ToolCallLimitExceededError,
-        ToolCallLimitMiddleware,
+        ModelCallLimitExceededError as ModelCallLimitExceededError,
+        ModelCallLimitMiddleware as ModelCallLimitMiddleware,
+        ToolCallLimitExceededError as ToolCallLimitExceededError,
+        ToolCallLimitMiddleware as ToolCallLimitMiddleware,
     )
     from foldline.agents.middleware.context_editing import (
-        ClearToolUsesEdit,
-        ContextEdit,
-        ContextEditingMiddleware,
+        ClearToolUsesEdit as ClearToolUsesEdit,
+        ContextEdit as ContextEdit,
+        ContextEditingMiddleware as ContextEditingMiddleware,
     )
     from foldline.agents.middleware.decorators import (
-        after_agent,
-        after_model,
-        before_agent,
-        before_model,
-        dynamic_prompt,
-        hook_config,
-        wrap_model_call,
-        wrap_tool_call,
+        after_agent as after_agent,
+        after_model as after_model,
+        before_agent as before_agent,
+        before_model as before_model,
+        dynamic_prompt as dynamic_prompt,
+        hook_config as hook_config,
+        wrap_model_call as wrap_model_call,
+        wrap_tool_call as wrap_tool_call,
     )
     from foldline.agents.middleware.execution import (
-        BaseExecutionPolicy,
-        DockerExecutionPolicy,
-        HostExecutionPolicy,
+        BaseExecutionPolicy as BaseExecutionPolicy,
+        DockerExecutionPolicy as DockerExecutionPolicy,
+        HostExecutionPolicy as HostExecutionPolicy,
     )
-    from foldline.agents.middleware.fallback import ModelFallbackMiddleware
-    from foldline.agents.middleware.file_search import FilesystemFileSearchMiddleware
+    from foldline.agents.middleware.fallback import (
+        ModelFallbackMiddleware as ModelFallbackMiddleware,
+    )
+    from foldline.agents.middleware.file_search import (
+        FilesystemFileSearchMiddleware as FilesystemFileSearchMiddleware,
+    )
     from foldline.agents.middleware.human_in_the_loop import (
-        Decision,
-        HumanInTheLoopMiddleware,
-        InterruptOnConfig,
+        Decision as Decision,
+        HumanInTheLoopMiddleware as HumanInTheLoopMiddleware,
+        InterruptOnConfig as InterruptOnConfig,
     )
     from foldline.agents.middleware.pii import (
-        PIIDetectionError,
-        PIIMatch,
-        PIIMiddleware,
-        RedactionRule,
+        PIIDetectionError as PIIDetectionError,
+        PIIMatch as PIIMatch,
+        PIIMiddleware as PIIMiddleware,
+        RedactionRule as RedactionRule,
     )
-    from foldline.agents.middleware.provider_tool_search import ProviderToolSearchMiddleware
-    from foldline.agents.middleware.retry import ModelRetryMiddleware, ToolRetryMiddleware
-    from foldline.agents.middleware.shell import ShellToolMiddleware
-    from foldline.agents.middleware.summarization import SummarizationMiddleware
-    from foldline.agents.middleware.todo import PlanningState, Todo, TodoListMiddleware
-    from foldline.agents.middleware.tool_emulator import LLMToolEmulator
-    from foldline.agents.middleware.tool_error import ToolErrorMiddleware
-    from foldline.agents.middleware.tool_selection import LLMToolSelectorMiddleware
+    from foldline.agents.middleware.provider_tool_search import (
+        ProviderToolSearchMiddleware as ProviderToolSearchMiddleware,
+    )
+    from foldline.agents.middleware.retry import (
+        ModelRetryMiddleware as ModelRetryMiddleware,
+        ToolRetryMiddleware as ToolRetryMiddleware,
+    )
+    from foldline.agents.middleware.shell import ShellToolMiddleware as ShellToolMiddleware
+    from foldline.agents.middleware.summarization import (
+        SummarizationMiddleware as SummarizationMiddleware,
+    )
+    from foldline.agents.middleware.todo import (
+        PlanningState as PlanningState,
+        Todo as Todo,
+        TodoListMiddleware as TodoListMiddleware,
+    )
+    from foldline.agents.middleware.tool_emulator import LLMToolEmulator as LLMToolEmulator
+    from foldline.agents.middleware.tool_error import ToolErrorMiddleware as ToolErrorMiddleware
+    from foldline.agents.middleware.tool_selection import (
+        LLMToolSelectorMiddleware as LLMToolSelectorMiddleware,
+    )
     from foldline.agents.requests import (
-        ExtendedModelResponse,
-        ModelCallResult,
-        ModelRequest,
-        ModelResponse,
-        ToolCallRequest,
+        ExtendedModelResponse as ExtendedModelResponse,
+        ModelCallResult as ModelCallResult,
+        ModelRequest as ModelRequest,
+        ModelResponse as ModelResponse,
+        ToolCallRequest as ToolCallRequest,
     )
-    from foldline.agents.runtime import Runtime
+    from foldline.agents.runtime import Runtime as Runtime
     from foldline.agents.state import (
-        AgentState,
-        InputAgentState,
-        OmitFromSchema,
-        OutputAgentState,
-        PrivateStateAttr,
+        AgentState as AgentState,
+        InputAgentState as InputAgentState,
+        OmitFromSchema as OmitFromSchema,
+        OutputAgentState as OutputAgentState,
+        PrivateStateAttr as PrivateStateAttr,
     )
-
-__all__ = [
-    "AgentMiddleware",
-    "AgentState",
-    "BaseExecutionPolicy",
-    "ClearToolUsesEdit",
-    "ContextEdit",
-    "ContextEditingMiddleware",
-    "Decision",
-    "DockerExecutionPolicy",
-    "ExtendedModelResponse",
-    "FilesystemFileSearchMiddleware",
-    "HostExecutionPolicy",
-    "HumanInTheLoopMiddleware",
-    "InputAgentState",
-    "InterruptOnConfig",
-    "LLMToolEmulator",
-    "LLMToolSelectorMiddleware",
-    "ModelCallLimitExceededError",
-    "ModelCallLimitMiddleware",
-    "ModelCallResult",
-    "ModelFallbackMiddleware",
-    "ModelRequest",
-    "ModelResponse",
-    "ModelRetryMiddleware",
-    "OmitFromSchema",
-    "OutputAgentState",
-    "PIIDetectionError",
-    "PIIMatch",
-    "PIIMiddleware",
-    "PlanningState",
-    "PrivateStateAttr",
-    "ProviderToolSearchMiddleware",
-    "RedactionRule",
-    "Runtime",
-    "ShellToolMiddleware",
-    "SummarizationMiddleware",
-    "Todo",
-    "TodoListMiddleware",
-    "ToolCallLimitExceededError",
-    "ToolCallLimitMiddleware",
-    "ToolCallRequest",
-    "ToolErrorMiddleware",
-    "ToolRetryMiddleware",
-    "after_agent",
-    "after_model",
-    "before_agent",
-    "before_model",
-    "dynamic_prompt",
-    "hook_config",
-    "wrap_model_call",
-    "wrap_tool_call",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".base": "AgentMiddleware",
-        ".call_limits": "ModelCallLimitExceededError ModelCallLimitMiddleware ToolCallLimitExceededError "
-        "ToolCallLimitMiddleware",
-        ".context_editing": "ClearToolUsesEdit ContextEdit ContextEditingMiddleware",
-        ".decorators": "after_agent after_model before_agent before_model dynamic_prompt hook_config "
-        "wrap_model_call wrap_tool_call",
-        ".execution": "BaseExecutionPolicy DockerExecutionPolicy HostExecutionPolicy",
-        ".fallback": "ModelFallbackMiddleware",
-        ".file_search": "FilesystemFileSearchMiddleware",
-        ".human_in_the_loop": "Decision HumanInTheLoopMiddleware InterruptOnConfig",
-        ".pii": "PIIDetectionError PIIMatch PIIMiddleware RedactionRule",
-        ".provider_tool_search": "ProviderToolSearchMiddleware",
-        ".retry": "ModelRetryMiddleware ToolRetryMiddleware",
-        ".shell": "ShellToolMiddleware",
-        ".summarization": "SummarizationMiddleware",
-        "foldline.agents.requests": "ExtendedModelResponse ModelCallResult ModelRequest ModelResponse "
-        "ToolCallRequest",
-        "foldline.agents.runtime": "Runtime",
-        "foldline.agents.state": "AgentState InputAgentState OmitFromSchema OutputAgentState PrivateStateAttr",
-        ".todo": "PlanningState Todo TodoListMiddleware",
-        ".tool_selection": "LLMToolSelectorMiddleware",
-        ".tool_emulator": "LLMToolEmulator",
-        ".tool_error": "ToolErrorMiddleware",
-    },
-)

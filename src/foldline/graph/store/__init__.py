@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.graph.store.base import BaseStore, Item, SearchItem
-    from foldline.graph.store.memory import InMemoryStore
-    from foldline.graph.store.postgres import PostgresStore
-    from foldline.graph.store.sqlite import SqliteStore
-
-__all__ = ["BaseStore", "InMemoryStore", "Item", "PostgresStore", "SearchItem", "SqliteStore"]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".base": "BaseStore Item SearchItem",
-        ".memory": "InMemoryStore",
-        ".postgres": "PostgresStore",
-        ".sqlite": "SqliteStore",
-    },
-)
+with lazy_exports(__name__):
+    from foldline.graph.store.base import (
+        BaseStore as BaseStore,
+        Item as Item,
+        SearchItem as SearchItem,
+    )
+    from foldline.graph.store.memory import InMemoryStore as InMemoryStore
+    from foldline.graph.store.postgres import PostgresStore as PostgresStore
+    from foldline.graph.store.sqlite import SqliteStore as SqliteStore

@@ -120,11 +120,14 @@ async def attempts(call: AttemptCall, request: ChatRequest) -> AsyncGenerator[Ba
             try:
                 async for item in source:
                     batch = await attempt.receive(item) if policies else attempt.take(item)
+                    # The last batch is kept until the source has ended: what follows it may still be an error.
                     if batch and attempt.state is not FINISHED:
                         yield batch
+                    # After the yield: what was accepted before the error belongs to the reader.
                     if attempt.error is not None:
                         raise attempt.error
             finally:
+                # Also when the reader has left: the connection is free now, and not when it is collected.
                 await source.aclose()
             last = await attempt.finish()
             break
@@ -134,6 +137,7 @@ async def attempts(call: AttemptCall, request: ChatRequest) -> AsyncGenerator[Ba
         finally:
             if attempt.reservations:
                 attempt.release()
+        # Not inside `except`: the attempt has returned its share by now, and what follows may wait for one.
         outcome = await attempt.follow_up(failure)
         if attempt.final_batch:
             yield attempt.final_batch
@@ -177,6 +181,7 @@ class _Attempt:
         call.attempts += 1
         if call.attempts > 1:
             call.discard_attempt()
+        # A later attempt adds to the finish how many there were, and what they have spent.
         self._is_plain = call.attempts == 1 and not (call.event_policies or call.response_metadata)
         """Whether the end of the message is passed on unchanged."""
         self._pending: Batch = ()
@@ -194,6 +199,7 @@ class _Attempt:
         call = self._call
         if not call.author.generates or self._request.stream or call.stream:
             return False
+        # A deadline must be able to break the call off, and what is iterated can be broken off.
         return not self.reservations or not any(
             reservation.has_deadline for reservation in self.reservations
         )
@@ -203,6 +209,7 @@ class _Attempt:
         call, request = self._call, self._request
         for reservation in self.reservations:
             await reservation.reserve(request)
+        # Only from here on an error is the author's: a refused reservation is no failure of the model.
         self.state = WAITING
         answer = await call.author.generate(call.model, request, call.run)
         if not call.event_policies:
@@ -229,10 +236,12 @@ class _Attempt:
     async def receive(self, item: object) -> Batch:
         """Receive an event or a batch, through the policies; return what may be delivered."""
         batch = self._with_start(_batch(item))
+        # After the finish no policy is asked: whatever comes then is an error, in `pass_on`.
         for policy in self._call.event_policies if self.state is not FINISHED else ():
             if not batch:
                 return ()
             try:
+                # What a policy raises is not read as an error of the network: it is no failure of the author.
                 batch = await policy.on_events(batch)
             except Exception:
                 self.state = REJECTED
@@ -252,6 +261,7 @@ class _Attempt:
         """Begin the message if the source did not: with a start, and an id."""
         if not batch or type(batch) is CompleteAnswer or self._is_started or _is_start(batch[0]):
             return batch
+        # Events of unknown kinds, of a later protocol, begin no message.
         batch = [event for event in batch if _kind(event) in KNOWN_EVENTS]
         if not batch:
             return batch
@@ -273,6 +283,7 @@ class _Attempt:
         """Fold what the policies pass on; hold it back until there is content."""
         call = self._call
         if self.state is FINISHED:
+            # Unknown kinds may follow; a known one means that the finish was not the end.
             late_kinds = [kind for event in batch if (kind := _kind(event)) in KNOWN_EVENTS]
             if late_kinds:
                 raise MalformedStreamError(
@@ -299,10 +310,12 @@ class _Attempt:
             self.error = builder.fault
         elif builder.error is not None:
             self.error = error_of(builder.error, **self._call.location)
+        # The builder stops at the first event that breaks the grammar: those before it are good.
         accepted = list(batch[: builder.accepted_count])
         if builder.is_finished and self.error is not None:
             # An event after the finish is an error, so the message has no end.
             accepted = _without_finish(accepted)
+        # Held back until there is content: an attempt that fails before it leaves no trace.
         if self.state is WAITING:
             accepted = [*self._pending, *accepted]
             if not any(_kind(event) in CONTENT_EVENTS for event in accepted):
@@ -313,6 +326,7 @@ class _Attempt:
             self.last = accepted
         elif self.state is WAITING:
             self.state = DELIVERING
+            # From here on a reader has something that a retry must take back.
             self._call.state = self._call.state.content
         return accepted
 
@@ -329,6 +343,7 @@ class _Attempt:
 
     async def _receive_others(self) -> None:
         """Pass further answers to the same request through the policies that see them."""
+        # They have no events: only the policies that ask for them see them, as complete answers.
         others = self._request.others
         for index, answer in enumerate(others):
             batch: Batch = CompleteAnswer(chat_result(answer))
@@ -340,6 +355,7 @@ class _Attempt:
     async def _close(self) -> Batch:
         call, builder = self._call, self._received_builder
         if not builder.is_started:
+            # Not retried: a broken connection raises, and a source that just ends would do so again.
             raise StreamTruncatedError(
                 "the model gave no event at all", is_retryable=False, **call.location
             )
@@ -365,6 +381,7 @@ class _Attempt:
         if isinstance(error, ModelError):
             if received is not None:
                 received.failure = error
+            # What is known of the usage counts, although the answer is thrown away: it is paid for.
             usage = usage_of_failure(error, call.builder)
             _settle(self.reservations, usage or call.builder.usage)
 
@@ -377,6 +394,7 @@ class _Attempt:
     async def follow_up(self, error: Exception) -> Decision | CompleteAnswer | Exception:
         """Return what follows a failure: another attempt, an answer in place of the error, or the error to raise."""
         call, is_delivered = self._call, self._call.state is RECEIVING
+        # What the attempt has used is written before anybody decides to spend more.
         for reservation in self.reservations:
             await reservation.flush()
         decision = self._judge(error, is_delivered=is_delivered)
@@ -385,8 +403,10 @@ class _Attempt:
                 self.final_batch = [reset_event(call.builder.id, call.attempts, error)]
             return decision
         if isinstance(error, StructuredOutputError):
+            # There will be no message that says what the rejected answers have cost.
             error.usage = add_request_usage(call.spent, error.usage)
         outcome = await call.rescue(self._request, error)
+        # A reader who has content of one answer cannot get another in its place; who waits for the message can.
         if isinstance(outcome, CompleteAnswer) and is_delivered and call.view is not MESSAGE:
             outcome = error
         if isinstance(outcome, Exception):
@@ -401,6 +421,7 @@ class _Attempt:
     def _judge(self, error: Exception, *, is_delivered: bool) -> Decision:
         """Ask the policies, from the caller's side to the model's, and then the retry policy."""
         call, retry = self._call, self._call.retry_policy
+        # A rejected answer is no sign of overload, so nothing is gained by waiting.
         failure = Failure(
             error,
             call.attempts,
@@ -409,6 +430,7 @@ class _Attempt:
             retry,
             0.0 if isinstance(error, StructuredOutputError) else retry.delay(call.attempts, error),
         )
+        # The caller's side first: the policies of a program overrule those of foldline.
         for policy in call.policies:
             try:
                 decision = policy.judge(failure)
@@ -431,6 +453,7 @@ class _Attempt:
         call.add_spent(usage_of_failure(error, call.builder))
         if not messages:
             return request
+        # They are written in the caller's terms, such as the names of its tools; the model has others.
         for policy in call.policies:
             messages = policy.encode(messages)
         return request.replace(messages=[*request.messages, *messages])
@@ -438,6 +461,7 @@ class _Attempt:
 
 def _settle(reservations: Sequence[Reservation], usage: Mapping[str, Any] | None) -> None:
     """Settle all, also if one of them raises."""
+    # A store that fails for one of them must not keep the shares of the others.
     problem: Exception | None = None
     for reservation in reservations:
         try:

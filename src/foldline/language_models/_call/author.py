@@ -76,6 +76,7 @@ class Author:
 
     def __init__(self, positions: Positions) -> None:
         """Choose by the positions in the MRO: methods of a subclass are nearer than those it inherits."""
+        # A subclass that overrides `_stream` means it, although its parent has `_events`.
         nearest = min((positions[name] for name in STREAMING if name in positions), default=None)
         nearest_methods = {
             name for name in STREAMING if positions.get(name) == nearest and nearest is not None
@@ -169,6 +170,7 @@ class Author:
         """Call `_generate` or `_agenerate`; every message of the result has an id."""
         is_sync = run.io.blocking
         hook = self.generating[not is_sync] or "_generate"
+        # The author may call `on_llm_new_token` itself: then handlers have had their tokens.
         tokens = TokenState()
         method, arguments = (
             getattr(model, hook),
@@ -238,10 +240,13 @@ async def _chunk_events(model: CallModel, hook: str, request: ChatRequest, run: 
                     if batch and not (bridge.is_last and bridge.hold(batch)):
                         yield batch
     except BaseException as error:
+        # What had come until then belongs to the partial message, and was charged.
         request.note(usage=writer.usage_so_far, metadata=writer.metadata_so_far)
+        # The last chunk was held back for the end, which will not come: its content is delivered with the error.
         if bridge.pending and isinstance(error, Exception):
             yield bridge.pending
         raise
+    # In LangChain's words, which programs look for.
     if bridge.is_empty:
         raise EmptyStreamError(
             f"{hook} yielded no chunk at all: No generation chunks were returned",
@@ -253,6 +258,7 @@ async def _chunk_events(model: CallModel, hook: str, request: ChatRequest, run: 
 def _shared_metadata(result: ChatResult) -> dict[str, Any]:
     """Return what a result says of every message: the model's name; the bill only if it is of one message."""
     output = result.llm_output or {}
+    # The bill is of all together: said by each, it would be added up several times.
     if len(result.generations) == 1:
         return output
     return {key: value for key, value in output.items() if key != "token_usage"}

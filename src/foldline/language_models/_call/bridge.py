@@ -53,10 +53,12 @@ class ChunkBridge:
                 return self._text(text) if text and self._is_started else self._text_events(text)
             if len(fields) == 2 and fields.get("content") == "" and "tool_call_chunks" in fields:
                 slices = fields["tool_call_chunks"]
-                if self._writer.is_started and all(
-                    slice_.keys() <= SLICE_KEYS for slice_ in slices
-                ):
+                if self._takes_as_slices(slices):
                     return self._call_slices(slices)
+        return self._feed_any(chunk, message)
+
+    def _feed_any(self, chunk: ChatGenerationChunk, message: object) -> list[Event]:
+        """Return the events of a chunk that may have anything in it."""
         if not isinstance(message, BaseMessage):
             raise UsageError(
                 f"_stream must yield ChatGenerationChunk(message=AIMessageChunk(...)), not {chunk!r:.80}"
@@ -65,21 +67,21 @@ class ChunkBridge:
         self._id = self._id or message.id
         self._note(message, chunk.generation_info)
         slices = getattr(message, "tool_call_chunks", None) or []
-        if type(message.content) is str and not slices and not message.additional_kwargs:
-            return self._text_events(message.content)
-        is_bare = not message.content and not message.additional_kwargs
-        if (
-            is_bare
-            and self._writer.is_started
-            and all(slice_.keys() <= SLICE_KEYS for slice_ in slices)
-        ):
-            return self._call_slices(slices)
+        if not message.additional_kwargs:
+            if type(message.content) is str and not slices:
+                return self._text_events(message.content)
+            if not message.content and self._takes_as_slices(slices):
+                return self._call_slices(slices)
         events: list[Event] = []
         for block in _blocks_of(message, slices):
             if not self._writer.is_started:
                 events += self._writer.start(self._id)
             events += self._writer.block(block, key=block.get("index"))
         return events
+
+    def _takes_as_slices(self, slices: list[Any]) -> bool:
+        """Whether slices of calls can be written as they are: the message is open, and they have no other fields."""
+        return self._writer.is_started and all(slice_.keys() <= SLICE_KEYS for slice_ in slices)
 
     def hold(self, batch: list[Event]) -> bool:
         """Hold a batch back until the end; return True."""

@@ -44,6 +44,7 @@ class CacheSlot:
     async def lookup(self) -> Sequence[Generation] | None:
         """Return the cached answer."""
         try:
+            # Two methods, as in LangChain's interface: either may be the one that a program has written.
             if self._io.blocking:
                 return self._cache.lookup(*self._key) or None
             return await self._cache.alookup(*self._key) or None
@@ -102,11 +103,13 @@ class CallCache:
         if all(
             is_complete(generation.message, needs_reason=needs_reason) for generation in generations
         ):
+            # Copies, because the caller owns the message, and may change it after this.
             copies = [
                 ChatGeneration(message=generation.message.model_copy(deep=True))
                 for generation in generations
             ]
             await self._slot.update(copies)
+        # Said where the program looks: a cache that fails for days costs money, and nothing else would show it.
         if self._slot.fault is not None:
             message: Any = generations[0].message
             message.response_metadata["cache_error"] = self._slot.fault
@@ -147,6 +150,7 @@ def has_complete_reason(metadata: Mapping[str, Any], *, needs_reason: bool) -> b
 def _free_of_charge(generation: Generation) -> ChatGeneration:
     if not isinstance(generation, ChatGeneration):  # stored by a text model, or by an older program
         return ChatGeneration(message=AIMessage(content=generation.text))
+    # A copy: the cache may give the same object to the next caller.
     message = generation.message.model_copy(deep=True)
     if isinstance(message, AIMessage) and message.usage_metadata is not None:
         usage = {**message.usage_metadata, "total_cost": 0}

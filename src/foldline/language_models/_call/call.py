@@ -6,6 +6,22 @@
 `_life` is the only body: `invoke` reads it to its end and returns the message, `stream` shows its events as chunks,
 `stream_v2` and listeners read the events. The call is concluded before the batch with `message-finish` is yielded, so
 a reader that stops there leaves a finished call.
+
+A call is in one state, and the states and their moves are a table (`_streams/state.py`): what may happen now is an
+attribute of the state, and a move that the table does not have raises. What the states mean:
+
+- Before RECEIVING nothing was delivered: a failure can be retried, and the reader never knows. From RECEIVING on the
+  reader has content, so a retry first sends `message-reset`, which takes it back.
+- ANSWERED is the point of no return: the answer is complete and paid for. A reader that leaves now does not stop it:
+  the conclusion (hooks, cache, end callbacks) still happens, once. That is why the last batch is held back until then.
+- CONCLUDED, FAILED and CLOSED are final, and exactly one of them is reported to listeners, once.
+
+Three facts are no states, because they do not change when the state does: `view` (what the caller reads), `origin` (who
+answered), and `is_closing`. The last is the wish of a reader in any thread. If it were a state, that thread could
+overwrite one that the reading thread has just reached; so only the reading thread moves, and looks at the wish.
+
+Policies lie around the attempts like an onion: the request goes in through all of them, everything else comes out in
+the opposite order. What a single attempt does, and when another one follows, is in `attempt`.
 """
 
 from __future__ import annotations
@@ -166,6 +182,7 @@ class ChatCall:
         try:
             self.state = self.state.begin
             request = await self.prepare()
+            # A plain call has neither, and needs no other generator between it and its attempts.
             may_have_answer = self.policies or self._looks_up
             source = await self._source(request) if may_have_answer else attempts(self, request)
             listeners = self._observers
@@ -173,8 +190,10 @@ class ChatCall:
             show = show if listeners is None else _same_chunks(show, listeners)
             try:
                 async for batch in source:
+                    # Listeners before the reader: it may rely on what its callbacks have done.
                     if dispatch is not None and (waiting := dispatch(batch)):
                         await waiting
+                    # Before the yield: a reader that takes the last batch and leaves has a concluded call.
                     if self.state is ANSWERED:
                         self.undelivered = batch
                         await self._conclude(request)
@@ -184,6 +203,7 @@ class ChatCall:
                     else:
                         for chunk in show(batch):
                             yield chunk
+            # Not in `finally`: a source that has ended is closed, and this would be paid for by every call.
             except BaseException:
                 await source.aclose()
                 raise
@@ -193,6 +213,7 @@ class ChatCall:
                 await self._fail(error)
             cut_traceback(error)
             raise
+        # The answer is valid, and delivered: only now a callback that failed at its end may be heard.
         if self._end_error is not None:
             raise self._end_error
 
@@ -212,6 +233,7 @@ class ChatCall:
         self.author = author = model._author
         listeners: CallListeners | None = None
         if run.manager is not None:
+            # Listeners may want tokens, so they have a say in whether the model streams.
             listeners = self._listeners()
             self.stream = listeners.choose_stream(stream=self.stream, can_stream=author.streams)
         request = model._request(self.value, run, stream=self.stream)
@@ -248,6 +270,7 @@ class ChatCall:
         except Exception as error:  # noqa: BLE001  raised again unless a hook answers
             await self._answer_in_place(policy_request, error)
             return policy_request
+        # After `before`, in which a policy may find that it need not watch the events of this request.
         self.event_policies = event_chain(self, self.policies)
         self.reservations = [
             policy.reservation for policy in self.policies if policy.reservation is not None
@@ -272,7 +295,9 @@ class ChatCall:
     async def _find_answer(self, request: ChatRequest) -> None:
         """Take the answer of a policy, else of the cache; without one the model is asked."""
         try:
+            # From outside to inside, and the cache last: it lies next to the model.
             for depth, policy in enumerate(self.policies):
+                # Most policies have no answer, and awaiting that would be paid for by every call.
                 if type(policy).answer is not Policy.answer:
                     await self._take_elsewhere(await policy.answer(request), TAPE, depth)
                     if self.answer is not None:
@@ -336,6 +361,7 @@ class ChatCall:
         """The fold of the events of this attempt; made when it is first used."""
         if self._builder is None:
             self._builder = MessageBuilder(self.model._fold_limits)
+            # Nobody else sees these events: the message takes their blocks over, instead of copying them.
             is_free = self.is_quiet and not self.event_policies
             self._builder.is_sole_owner = is_free and self.model._makes_new_events
         return self._builder
@@ -359,6 +385,7 @@ class ChatCall:
 
     async def rescue(self, request: ChatRequest, error: Exception) -> CompleteAnswer | Exception:
         """Let the policies see the error that ends the call; return an answer in its place, or the error to raise."""
+        # From the model's side to the caller's: the outermost policy has the last word.
         for policy in reversed(self.policies):
             outcome = await policy.on_error(request, error)
             if isinstance(outcome, AIMessage):
@@ -387,6 +414,8 @@ class ChatCall:
     async def _conclude(self, request: ChatRequest) -> None:
         result = self._result()
         origin = self.origin
+        # The author's own last step first. Then the cache, which stores what the model said and not what policies
+        # make of it for this caller. The policies last; what a hook answers is theirs already.
         if origin is not HOOK:
             if origin is MODEL:
                 if self.author.postprocesses:
@@ -398,6 +427,7 @@ class ChatCall:
                 result = await self._apply_after(request, result)
         message: Any = result.generations[0].message
         self.result, self.message = result, message
+        # Before the callbacks: one of them may fail, and the answer is valid all the same.
         self.state = self.state.conclude
         try:
             if self.run.manager is not None and (waiting := self._dispatch_end(result)) is not None:
@@ -476,10 +506,12 @@ class ChatCall:
     async def _fail(self, error: BaseException) -> None:
         is_closed = self.is_closing or isinstance(error, GeneratorExit)
         self.state = self.state.close if is_closed else self.state.fail
+        # A reader that has left is no failure of the model, and listeners are told which of the two it was.
         if is_closed:
             error = StreamClosedError("the stream was closed before its end", **self.location)
         self.error = error
         self.message = self.partial
+        # A budget that was used up before the call began has no partial answer to show.
         if self.message.content or not isinstance(error, BudgetExceeded):
             attach_partial(error, self.message)
         if isinstance(error, ModelError):

@@ -118,6 +118,7 @@ class CallListeners:
 
     def dispatch_batch(self, batch: Batch) -> Awaitable[None] | None:
         """Dispatch every event and its tokens; return an awaitable where a handler takes time."""
+        # Looked up with the first batch, and not before: the start callback may still add handlers.
         if self._is_first:
             self._is_first = False
             if self._view is not None and not self.tells_events:
@@ -166,6 +167,7 @@ class _DirectTokens:
     def dispatch_chunks(self, batch: Batch) -> list[AIMessageChunk] | None:
         """Dispatch the chunks of a batch, and return them; None where a hook has changed the handlers."""
         manager, run_id = self._manager, self._run_id
+        # A hook may add a handler while the model answers: the list is then another one.
         if manager.handlers is not self._handlers:
             return None
         parent, tags = manager.parent_run_id, manager.tags

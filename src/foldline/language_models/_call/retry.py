@@ -87,6 +87,7 @@ class RetryPolicy:
 
     def allows(self, error: BaseException, attempt: int) -> bool:
         """Return whether the failed attempt number `attempt` may be followed by another."""
+        # First, because `should_retry` is a program's function, and need not be asked for nothing.
         if attempt > self.max_retries:
             return False
         decision, model_error = self.decide(error), error if isinstance(error, ModelError) else None

@@ -6,7 +6,7 @@ has the ordered blocks in `.message`; its other fields are views of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard
 
 from pydantic import (
@@ -259,37 +259,56 @@ def input_of(value: object) -> ChatModelInput:
 
 def output_of(message: AIMessage, check: StructuredCheck | None = None) -> ChatModelOutput:
     """Return an answer as a record; text that is only the JSON is left out."""
-    blocks = message.content_blocks
-    metadata = message.response_metadata
-    thoughts = "".join(
-        str(block.get("reasoning") or "") for block in blocks if block.get("type") == "reasoning"
-    )
-    text, value = str(message.text) or None, None
+    blocks, metadata = message.content_blocks, message.response_metadata
     answer_tool = check.schema.name if check is not None and check.method == "tool" else None
     calls = [call for call in message.tool_calls if call["name"] != answer_tool]
-    if check is not None and not check.calls_others(message):
-        value = to_jsonable(check.read(message).value)
-        is_called = answer_tool is not None and len(calls) < len(message.tool_calls)
-        text = text if is_called or "json" in metadata else None
-    elif check is None and "json" in metadata:
-        value = metadata["json"]
-    if "json" in metadata and text == dumps_canonical(metadata["json"]):
-        text = None
+    is_by_tool = answer_tool is not None and len(calls) < len(message.tool_calls)
+    text, value = _text_and_value(message, check, is_by_tool=is_by_tool)
+    return ChatModelOutput(
+        text=text,
+        json_=value,
+        tool_calls=_call_records(calls, blocks),
+        usage=_usage(message.usage_metadata),
+        model=metadata.get("model_name") or metadata.get("model"),
+        files=[dict(block) for block in blocks if block.get("type") in MEDIA],
+        thoughts=_thoughts(blocks) or None,
+        message=message,
+    )
+
+
+def _thoughts(blocks: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(
+        str(block.get("reasoning") or "") for block in blocks if block.get("type") == "reasoning"
+    )
+
+
+def _call_records(
+    calls: Sequence[Mapping[str, Any]], blocks: Sequence[Mapping[str, Any]]
+) -> list[Any]:
+    """Return calls as records, with the extras of their blocks."""
     extras = {
         block.get("id"): block["extras"]
         for block in blocks
         if block.get("type") == "tool_call" and block.get("extras")
     }
-    return ChatModelOutput(
-        text=text,
-        json_=value,
-        tool_calls=[write_call({**call, "extras": extras.get(call.get("id"))}) for call in calls],
-        usage=_usage(message.usage_metadata),
-        model=metadata.get("model_name") or metadata.get("model"),
-        files=[dict(block) for block in blocks if block.get("type") in MEDIA],
-        thoughts=thoughts or None,
-        message=message,
-    )
+    return [write_call({**call, "extras": extras.get(call.get("id"))}) for call in calls]
+
+
+def _text_and_value(
+    message: AIMessage, check: StructuredCheck | None, *, is_by_tool: bool
+) -> tuple[str | None, Any]:
+    """Return the text of an answer beside its JSON, and the JSON; `is_by_tool`: it is the arguments of a call."""
+    text, metadata = str(message.text) or None, message.response_metadata
+    value = None
+    if check is None:
+        value = metadata.get("json")
+    elif not check.calls_others(message):
+        value = to_jsonable(check.read(message).value)
+        if not is_by_tool and "json" not in metadata:
+            text = None  # it was read from the text
+    if "json" in metadata and text == dumps_canonical(metadata["json"]):
+        text = None
+    return text, value
 
 
 def _usage(usage: Mapping[str, Any] | None) -> ChatModelOutputUsage | None:

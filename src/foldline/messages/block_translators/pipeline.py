@@ -98,28 +98,34 @@ def standard_blocks(
         (own_translator, *FALLBACK_TRANSLATORS) if own_translator else FALLBACK_TRANSLATORS
     )
     for item in items:
-        if isinstance(item, str):
-            blocks += [{"type": "text", "text": item}] if item else []
-        else:
+        if not isinstance(item, str):
             blocks += _translate_item(item, translators, is_standard=is_standard)
+        elif item:
+            blocks.append({"type": "text", "text": item})
     if own_translator in METADATA_STEPS:
         blocks = METADATA_STEPS[own_translator](blocks, metadata)
     if not additional_kwargs:
         return cast("list[ContentBlock]", _with_calls(blocks, calls))
-    if (
-        message_id and OLD_ITEM_KEYS & additional_kwargs.keys()
-    ):  # the text is one item with the message's id
-        blocks = [
-            {**block, "id": message_id} if block["type"] == "text" else block for block in blocks
-        ]
-    blocks = [*blocks_of_kwargs(additional_kwargs, blocks), *blocks]
-    blocks += refusal_of_kwargs(additional_kwargs, blocks)
+    blocks = _with_old_fields(blocks, additional_kwargs, message_id)
     blocks = _with_calls(blocks, with_item_ids(calls, additional_kwargs))
     known_ids = {block.get("id") for block in blocks}
     for item in items_of_kwargs(additional_kwargs):
         if item.get("id") not in known_ids:
             blocks += _translate_item(item, translators, is_standard=is_standard)
     return cast("list[ContentBlock]", blocks)
+
+
+def _with_old_fields(
+    blocks: list[Block], additional_kwargs: Mapping[str, Any], message_id: str | None
+) -> list[Block]:
+    """Return blocks with the reasoning and the refusal that older messages have in `additional_kwargs`."""
+    if message_id and OLD_ITEM_KEYS & additional_kwargs.keys():
+        # The text is one item with the message's id.
+        blocks = [
+            {**block, "id": message_id} if block["type"] == "text" else block for block in blocks
+        ]
+    blocks = [*blocks_of_kwargs(additional_kwargs, blocks), *blocks]
+    return blocks + refusal_of_kwargs(additional_kwargs, blocks)
 
 
 def with_refusal(metadata: Mapping[str, Any], blocks: list[ContentBlock]) -> list[ContentBlock]:

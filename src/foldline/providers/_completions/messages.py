@@ -197,21 +197,15 @@ class MessageEncoder:
     def _reasoning(self, blocks: list[Block], body: Body) -> None:
         """Add reasoning to a message that is sent back, if the host accepts it."""
         reasoning_blocks = [block for block in blocks if block["type"] == "reasoning"]
-        host = self._host
-        is_accepted = host.reasoning_back == "always" or (
-            host.reasoning_back == "tool_calls" and "tool_calls" in body
-        )
         if not reasoning_blocks:
             return
-        if not is_accepted or (host.reasoning_field is None and not host.reasoning_parts):
+        host = self._host
+        if not self._takes_reasoning("tool_calls" in body):
             add_note(self._notes, f"reasoning was not sent back: {host.name} has no place for it")
             return
         texts = [block["reasoning"] for block in reasoning_blocks if block.get("reasoning")]
-        details = [
-            detail
-            for block in reasoning_blocks
-            for detail in (block.get("extras") or {}).get("reasoning_details") or ()
-        ]
+        extras = [block.get("extras") or {} for block in reasoning_blocks]
+        details = [detail for part in extras for detail in part.get("reasoning_details") or ()]
         if details:
             body["reasoning_details"] = details
         if host.reasoning_parts:
@@ -222,6 +216,15 @@ class MessageEncoder:
             body["content"] = [*thinking, *text_parts]
         elif texts and host.reasoning_field and not details:
             body[host.reasoning_field] = "".join(texts)
+
+    def _takes_reasoning(self, has_calls: bool) -> bool:  # noqa: FBT001
+        """Whether the host takes the reasoning of a message back, and has a place for it."""
+        host = self._host
+        if host.reasoning_field is None and not host.reasoning_parts:
+            return False
+        return host.reasoning_back == "always" or (
+            host.reasoning_back == "tool_calls" and has_calls
+        )
 
     def _encode_unknown(self, block: Block, body: Body) -> None:
         if block["type"] == "refusal":  # OpenAI's own field

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.providers.bedrock.chat import ChatBedrock, ChatBedrockConverse
-    from foldline.providers.bedrock.claude import (
-        ChatAnthropicBedrock,
-        ChatAnthropicMantle,
-        ChatOpenAIMantle,
+with lazy_exports(__name__):
+    from foldline.providers.bedrock.chat import (
+        ChatBedrock as ChatBedrock,
+        ChatBedrockConverse as ChatBedrockConverse,
     )
-    from foldline.providers.bedrock.embeddings import BedrockEmbeddings
-
-__all__ = [
-    "BedrockEmbeddings",
-    "ChatAnthropicBedrock",
-    "ChatAnthropicMantle",
-    "ChatBedrock",
-    "ChatBedrockConverse",
-    "ChatOpenAIMantle",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".chat": "ChatBedrock ChatBedrockConverse",
-        ".claude": "ChatAnthropicBedrock ChatAnthropicMantle ChatOpenAIMantle",
-        ".embeddings": "BedrockEmbeddings",
-    },
-)
+    from foldline.providers.bedrock.claude import (
+        ChatAnthropicBedrock as ChatAnthropicBedrock,
+        ChatAnthropicMantle as ChatAnthropicMantle,
+        ChatOpenAIMantle as ChatOpenAIMantle,
+    )
+    from foldline.providers.bedrock.embeddings import BedrockEmbeddings as BedrockEmbeddings

@@ -17,8 +17,7 @@ from foldline.providers._completions.host import Host
 from foldline.providers._endpoint import Body
 from foldline.providers._reading import Reading
 from foldline.providers._wire import Failure, WireDecoder, dump_body, read_failure
-from foldline.providers.anthropic import chat as anthropic_chat
-from foldline.providers.anthropic import errors as anthropic_errors
+from foldline.providers.anthropic import chat as anthropic_chat, errors as anthropic_errors
 from foldline.providers.anthropic.chat import ChatAnthropic
 from foldline.providers.anthropic.cloud import CloudClaude
 from foldline.providers.bedrock.encode import base_model_name, encode_model_path

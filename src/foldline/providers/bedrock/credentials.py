@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from configparser import Error as ConfigError
-from configparser import RawConfigParser
+from configparser import Error as ConfigError, RawConfigParser
 from datetime import datetime
 from ipaddress import ip_address
 from pathlib import Path

@@ -215,13 +215,12 @@ def _add_thinking(
 def _add_tools(
     body: Body, fields: Body, options: Body, tools: list[Block], notes: list[str]
 ) -> None:
-    names = [_name_of(tool) for tool in tools if _name_of(tool)]
     choice = tool_choice_of(options)
-    if choice is not None and choice.allowed:
-        tools = [tool for tool in tools if not _name_of(tool) or _name_of(tool) in choice.allowed]
-        names = [name for name in names if name in choice.allowed]
     if options.get("parallel_tool_calls") is not None and not (choice and choice.name):
         add_note(notes, "Bedrock has no parallel_tool_calls: left out")
+    if choice is not None and choice.allowed:
+        tools = [tool for tool in tools if not _name_of(tool) or _name_of(tool) in choice.allowed]
+    names = [name for tool in tools if (name := _name_of(tool))]
     used_tools = _used_tools(body["messages"])
     if choice is not None and choice.mode == "none":
         tools, choice = (tools, None) if used_tools else ([], None)
@@ -229,7 +228,7 @@ def _add_tools(
             add_note(notes, "Bedrock cannot forbid tools that the conversation has used")
     if used_tools and not names:
         add_note(notes, "Bedrock wants tools that the conversation has used: sent without a schema")
-        tools = [*tools, *(_unknown_tool(name) for name in used_tools)]
+        tools = [*tools, *map(_unknown_tool, used_tools)]
     if not tools:
         return
     config: Body = {**(body.get("toolConfig") or {}), "tools": add_cache_points(tools)}

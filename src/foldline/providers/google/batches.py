@@ -18,7 +18,7 @@ from foldline.batches.records import Part
 from foldline.exceptions import SecurityError
 from foldline.providers._batch_client import UPLOAD, BatchClient, checks_payload
 from foldline.providers._endpoint import Body
-from foldline.providers._wire import dump_body, guarded_value
+from foldline.providers._wire import dump_body, guarded
 from foldline.providers.google.endpoint import HOST
 from foldline.transports import Request, origin_of
 
@@ -154,7 +154,7 @@ class GoogleBatches(BatchClient):
 
     async def answers(self, status: BatchStatus, io: IO) -> AsyncGenerator[BatchAnswer, None]:
         """Yield the results, from the batch itself or from its file."""
-        output = guarded_value(self.endpoint._malformed, _output_of, status.details)
+        output = guarded(self.endpoint._malformed, _output_of, status.details)
         if file := output.get("responsesFile"):
             name = quote(self.name_of(file))
             path = self._service_url("download", f"{name}:download?alt=media")

@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.providers.local.chat import ChatLlamaCpp
-    from foldline.providers.local.embeddings import LocalEmbeddings
-    from foldline.providers.local.fetch import MODELS, cache_dir, is_fetched, model_path
-    from foldline.providers.local.runtime import Runtime, RuntimeSettings, unload
-    from foldline.providers.local.session import LocalModel
-    from foldline.providers.local.text import LlamaCpp
-
-__all__ = [
-    "MODELS",
-    "ChatLlamaCpp",
-    "LlamaCpp",
-    "LocalEmbeddings",
-    "LocalModel",
-    "Runtime",
-    "RuntimeSettings",
-    "cache_dir",
-    "is_fetched",
-    "model_path",
-    "unload",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".chat": "ChatLlamaCpp",
-        ".embeddings": "LocalEmbeddings",
-        ".fetch": "MODELS cache_dir is_fetched model_path",
-        ".runtime": "Runtime RuntimeSettings unload",
-        ".session": "LocalModel",
-        ".text": "LlamaCpp",
-    },
-)
+with lazy_exports(__name__):
+    from foldline.providers.local.chat import ChatLlamaCpp as ChatLlamaCpp
+    from foldline.providers.local.embeddings import LocalEmbeddings as LocalEmbeddings
+    from foldline.providers.local.fetch import (
+        MODELS as MODELS,
+        cache_dir as cache_dir,
+        is_fetched as is_fetched,
+        model_path as model_path,
+    )
+    from foldline.providers.local.runtime import (
+        Runtime as Runtime,
+        RuntimeSettings as RuntimeSettings,
+        unload as unload,
+    )
+    from foldline.providers.local.session import LocalModel as LocalModel
+    from foldline.providers.local.text import LlamaCpp as LlamaCpp

@@ -2,91 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
+with lazy_exports(__name__):
     from foldline.providers.openai_compatible.chat import (
-        AzureAIChatCompletionsModel,
-        AzureAIOpenAIApiChatModel,
-        ChatAIGNEHub,
-        ChatBaseten,
-        ChatCerebras,
-        ChatCohere,
-        ChatDeepSeek,
-        ChatDoubao,
-        ChatFireworks,
-        ChatGroq,
-        ChatHuggingFace,
-        ChatLiteLLM,
-        ChatLlamaServer,
-        ChatLMStudio,
-        ChatMeta,
-        ChatMistral,
-        ChatMistralAI,
-        ChatMoonshot,
-        ChatNVIDIA,
-        ChatOllama,
-        ChatOpenAICompatible,
-        ChatOpenRouter,
-        ChatPerplexity,
-        ChatPoe,
-        ChatQwen,
-        ChatSambaNova,
-        ChatTogether,
-        ChatUpstage,
-        ChatVLLM,
-        ChatWatsonx,
-        ChatXAI,
+        AzureAIChatCompletionsModel as AzureAIChatCompletionsModel,
+        AzureAIOpenAIApiChatModel as AzureAIOpenAIApiChatModel,
+        ChatAIGNEHub as ChatAIGNEHub,
+        ChatBaseten as ChatBaseten,
+        ChatCerebras as ChatCerebras,
+        ChatCohere as ChatCohere,
+        ChatDeepSeek as ChatDeepSeek,
+        ChatDoubao as ChatDoubao,
+        ChatFireworks as ChatFireworks,
+        ChatGroq as ChatGroq,
+        ChatHuggingFace as ChatHuggingFace,
+        ChatLiteLLM as ChatLiteLLM,
+        ChatLlamaServer as ChatLlamaServer,
+        ChatLMStudio as ChatLMStudio,
+        ChatMeta as ChatMeta,
+        ChatMistral as ChatMistral,
+        ChatMistralAI as ChatMistralAI,
+        ChatMoonshot as ChatMoonshot,
+        ChatNVIDIA as ChatNVIDIA,
+        ChatOllama as ChatOllama,
+        ChatOpenAICompatible as ChatOpenAICompatible,
+        ChatOpenRouter as ChatOpenRouter,
+        ChatPerplexity as ChatPerplexity,
+        ChatPoe as ChatPoe,
+        ChatQwen as ChatQwen,
+        ChatSambaNova as ChatSambaNova,
+        ChatTogether as ChatTogether,
+        ChatUpstage as ChatUpstage,
+        ChatVLLM as ChatVLLM,
+        ChatWatsonx as ChatWatsonx,
+        ChatXAI as ChatXAI,
     )
-    from foldline.providers.openai_compatible.hosts import HOSTS
-
-__all__ = [
-    "HOSTS",
-    "AzureAIChatCompletionsModel",
-    "AzureAIOpenAIApiChatModel",
-    "ChatAIGNEHub",
-    "ChatBaseten",
-    "ChatCerebras",
-    "ChatCohere",
-    "ChatDeepSeek",
-    "ChatDoubao",
-    "ChatFireworks",
-    "ChatGroq",
-    "ChatHuggingFace",
-    "ChatLMStudio",
-    "ChatLiteLLM",
-    "ChatLlamaServer",
-    "ChatMeta",
-    "ChatMistral",
-    "ChatMistralAI",
-    "ChatMoonshot",
-    "ChatNVIDIA",
-    "ChatOllama",
-    "ChatOpenAICompatible",
-    "ChatOpenRouter",
-    "ChatPerplexity",
-    "ChatPoe",
-    "ChatQwen",
-    "ChatSambaNova",
-    "ChatTogether",
-    "ChatUpstage",
-    "ChatVLLM",
-    "ChatWatsonx",
-    "ChatXAI",
-]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".chat": "AzureAIChatCompletionsModel AzureAIOpenAIApiChatModel ChatAIGNEHub "
-        "ChatBaseten ChatCerebras ChatCohere ChatDeepSeek ChatDoubao "
-        "ChatFireworks ChatGroq ChatHuggingFace ChatLMStudio ChatLiteLLM "
-        "ChatLlamaServer ChatMeta ChatMistral ChatMistralAI ChatMoonshot "
-        "ChatNVIDIA ChatOllama ChatOpenAICompatible ChatOpenRouter "
-        "ChatPerplexity ChatPoe ChatQwen ChatSambaNova ChatTogether ChatUpstage "
-        "ChatVLLM ChatWatsonx ChatXAI",
-        ".hosts": "HOSTS",
-    },
-)
+    from foldline.providers.openai_compatible.hosts import HOSTS as HOSTS

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from foldline._lazy import lazy_exports
 
-from foldline._lazy import Loader, lazy_exports
-
-if TYPE_CHECKING:
-    from foldline.providers.vertex.chat import ChatVertexAI
-    from foldline.providers.vertex.claude import ChatAnthropicVertex
-    from foldline.providers.vertex.embeddings import VertexAIEmbeddings
-
-__all__ = ["ChatAnthropicVertex", "ChatVertexAI", "VertexAIEmbeddings"]
-
-__getattr__: Loader = lazy_exports(
-    __name__,
-    {
-        ".chat": "ChatVertexAI",
-        ".claude": "ChatAnthropicVertex",
-        ".embeddings": "VertexAIEmbeddings",
-    },
-)
+with lazy_exports(__name__):
+    from foldline.providers.vertex.chat import ChatVertexAI as ChatVertexAI
+    from foldline.providers.vertex.claude import ChatAnthropicVertex as ChatAnthropicVertex
+    from foldline.providers.vertex.embeddings import VertexAIEmbeddings as VertexAIEmbeddings

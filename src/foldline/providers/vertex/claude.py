@@ -12,8 +12,7 @@ from foldline.language_models._call.request import ChatRequest
 from foldline.providers._endpoint import Body
 from foldline.providers._keys import Key
 from foldline.providers._wire import Failure
-from foldline.providers.anthropic import chat as anthropic_chat
-from foldline.providers.anthropic import errors as anthropic_errors
+from foldline.providers.anthropic import chat as anthropic_chat, errors as anthropic_errors
 from foldline.providers.anthropic.cloud import CloudClaude
 from foldline.providers.google import errors as google_errors
 from foldline.providers.google.endpoint import ENDPOINT_ALIASES, GoogleEndpoint

@@ -11,10 +11,12 @@ from starlette.routing import Route
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.server import Server, WireCall
-from foldline.serve.wires import langgraph_assistants as assistants
-from foldline.serve.wires import langgraph_runs as runs
-from foldline.serve.wires import langgraph_store as store
-from foldline.serve.wires import langgraph_threads as threads
+from foldline.serve.wires import (
+    langgraph_assistants as assistants,
+    langgraph_runs as runs,
+    langgraph_store as store,
+    langgraph_threads as threads,
+)
 
 __all__ = ["WIRE", "routes"]
 

@@ -57,6 +57,7 @@ class ToolCallScreening(Policy):
 
     async def on_events(self, batch: Batch) -> Batch:
         """Mark the invalid calls."""
+        # A complete answer may have no readers of its events, so none are made for the check.
         if type(batch) is CompleteAnswer:
             return batch.map(self._screen_message)
         return [self._screen(event) for event in batch]
@@ -126,6 +127,7 @@ class ChecksPolicy(Policy):
         for check, watch in self._watches:
             if (issue := watch.feed(batch)) is not None:
                 message = self._received.partial
+                # It is left before its usage has come, and what was generated until now is charged all the same.
                 message.usage_metadata = self._usage_so_far(message)
                 self._reject(check, message, Verdict([issue]), watch.value)
         return batch
@@ -150,6 +152,7 @@ class ChecksPolicy(Policy):
 
     def _judge(self, message: AIMessage) -> None:
         metadata, repairs = self._call.response_metadata, list[str]()
+        # Those of an earlier attempt, whose answer was rejected.
         metadata.pop("issues", None)
         metadata.pop("repairs", None)
         for check in self._checks:
@@ -193,6 +196,7 @@ class ChecksPolicy(Policy):
         error, rejected = failure.error, self._rejected
         if not isinstance(error, StructuredOutputError) or rejected is None:
             return None
+        # Of another check: of a nested call, or of a program.
         if error.raw is not rejected:
             return None
         may_take_back = failure.may_reset or failure.is_invoke or self._any("resets")
@@ -204,6 +208,7 @@ class ChecksPolicy(Policy):
             or failure.retry.decide(error) is False
         ):
             return STOP
+        # Used up: a later error of the same call is judged anew.
         self._rejected = None
         return Decision(repeats=True, messages=repair_messages([], rejected, error.issues))
 

@@ -62,6 +62,7 @@ class NameCodec:
             if name and len(name) <= length and not invalid.search(name)
         }
         self._wire_names: dict[str, str] = {}
+        # Valid names first: a changed name must give way to one that is sent as it is.
         used_names = set(valid_names)
         for name in unique_names:
             if name not in valid_names:
@@ -181,6 +182,7 @@ class ToolNamesPolicy(Policy):
         """Rename tools, tool choice and history, if a name is not valid."""
         names = _names_of_call(request.messages, request.options)
         length = self._call.profile.get("tool_name_length") or LENGTH
+        # All names of the call at once, history included: a call in it must be renamed as its tool is.
         codec = NameCodec(names, self._pattern, length) if names else None
         if codec is None or not codec.changes:
             return request
@@ -244,6 +246,7 @@ def _unused_name(base_name: str, used_names: set[str], length: int) -> str:
 def _rename_calls(message: BaseMessage, names: Mapping[str, str]) -> BaseMessage:
     changes: dict[str, Any] = {}
     if isinstance(message, AIMessage):
+        # A message has its calls in up to three places; all of them are sent by one vendor or another.
         for field in ("tool_calls", "invalid_tool_calls"):
             calls = getattr(message, field)
             if any(call.get("name") in names for call in calls):

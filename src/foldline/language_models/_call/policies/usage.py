@@ -118,10 +118,12 @@ class UsagePolicy(Policy):
         scope, plain_limiter = SCOPE.get(), self._call.model.rate_limiter
         limiter = self._limiter
         if plain_limiter is not None and limiter is None:
+            # A limiter of LangChain's kind lets requests through, and takes no reservations.
             await wait_for_rate_limit(plain_limiter, self._call.run.io)
         is_counted = limiter is not None and limiter.rules.counts_tokens
         counts = is_counted or (scope is not None and scope.is_limited)
         expected = self._expected = self._expect(request, counts=counts)
+        # The budget before the limiter: a call that may not be paid for should not wait for its turn.
         if scope is not None:
             spending = self._spending = Spending(scope, expected)
             await spending.reserve(self._call.run.io)
@@ -139,6 +141,7 @@ class UsagePolicy(Policy):
     async def _enter(self, limiter: QuotaLimiter, expected: Expectation) -> None:
         try:
             self._permit = await take_permit(limiter, expected, self._call.run.io)
+        # Also if it was cancelled while it waited: a share that nobody uses would stay reserved.
         except BaseException:
             self.cancel()
             raise
@@ -181,6 +184,7 @@ class UsagePolicy(Policy):
         if self._expected is None or not ends_message(batch):
             return batch
         usage = self._received.usage
+        # Taken off first: if something below raises, the end of the attempt must not settle it again.
         permit, self._permit = self._permit, None
         received = None if usage else self._usage_received(usage)
         self._settle(usage, was_answered=True, received=received)
@@ -190,6 +194,7 @@ class UsagePolicy(Policy):
             self._call.response_metadata["cost"] = self._cost
         if self._spending is not None:
             await self._spending.flush(self._call.run.io)
+            # Only now: the answer is paid for, so it is counted, and is part of the error.
             try:
                 self._spending.check()
             except BudgetExceeded as error:
@@ -200,6 +205,7 @@ class UsagePolicy(Policy):
     def settle(self, usage: Mapping[str, Any] | None) -> None:
         """Settle an attempt that broke off; one that finished is settled already."""
         was_answered, error = self._received.has_begun, self._received.failure
+        # No error means that the reader has left: the request was sent, and is charged.
         was_sent = was_answered or error is None or _may_have_arrived(error)
         permit, self._permit = self._permit, None
         if permit is not None:
@@ -252,6 +258,7 @@ class UsagePolicy(Policy):
         cost = cost_of(usage, expected.prices, service=service)
         if cost is not None and self._cost is not None:
             self._cost += cost
+        # A sum with an unknown part is unknown; an attempt that was not answered counts as free.
         elif was_answered:
             self._cost = None
         if self._spending is not None:

@@ -145,6 +145,7 @@ class WaitingLine:
 
     def is_free_for(self, channel: Channel | None) -> bool:
         """Return whether no call waits before this one, or the first one is stuck; under the lock."""
+        # The first one may wait in an event loop that is blocked: then the others must not wait for it.
         now = time.monotonic()
         if next(iter(self._channels), channel) is channel:
             self._polled_at = now
@@ -167,6 +168,7 @@ class WaitingLine:
                 self._channels.pop(channel, None)
             first = next(iter(self._channels), None)
         if first is not None:
+            # Only the first: what one call gives back is rarely enough for two, and each would look in vain.
             first.put("look")
 
 
@@ -258,6 +260,7 @@ class UsageScope:
 
     def settle_dues(self) -> None:
         """Tell the ledger what it has not been told yet; what it does not take stays due, and raises at the end."""
+        # Taken under the lock and told outside of it: a ledger may wait for a network.
         with scope_lock:
             dues, self.dues = self.dues, []
         problem: Exception | None = None
@@ -274,6 +277,7 @@ class UsageScope:
     def used(self, name: str) -> float:
         """Return the amount that counts against a limit."""
         if name == "cost":
+            # Against a limit a call of unknown cost counts as its estimate: as nothing, it would get around the limit.
             return self.known_cost + self.assumed_cost
         return cast("float", getattr(self, name))
 
