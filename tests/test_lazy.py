@@ -6,6 +6,7 @@ import ast
 import builtins
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -193,3 +194,12 @@ async def main():
 asyncio.run(main())
 """
     assert run(program) == "here []"
+
+
+def test_the_names_of_daily_use_are_those_that_the_module_and_the_index_list():
+    index = (Path(__file__).parent.parent / "docs" / "index.md").read_text(encoding="utf-8")
+    table = index.partition("## The names of daily use")[2].partition("\n## ")[0]
+    listed = set(re.findall(r"`(\w+)`", table))
+
+    assert listed == set(foldline.__all__)
+    assert set(re.findall(r"`(\w+)`", foldline.__doc__ or "")) == set(foldline.__all__)

@@ -1,6 +1,14 @@
 """foldline: everything a model says is one stream of content-block events, and every API is a view of it.
 
-The names of a first program; each is loaded when it is first used, so that `import foldline` is fast.
+The names of daily use; each is loaded when it is first used, so that `import foldline` is fast.
+
+- Models: `init_chat_model`, `usage_scope` with `Limits`.
+- Messages: `HumanMessage`, `SystemMessage`, `AIMessage`, `AIMessageChunk`, `ToolMessage`, `ContentBlock`.
+- Chains: `ChatPromptTemplate`, `StrOutputParser`, `Runnable`, `RunnableLambda`.
+- Tools and agents: `tool`, `create_agent`.
+- Documents: `Document`.
+
+All others are in the packages that the documentation names.
 """
 
 from __future__ import annotations
@@ -17,6 +25,8 @@ if TYPE_CHECKING:
 with lazy_exports(__name__):
     from foldline.agents import create_agent as create_agent
     from foldline.chat_models import init_chat_model as init_chat_model
+    from foldline.documents import Document as Document
+    from foldline.language_models import Limits as Limits, usage_scope as usage_scope
     from foldline.messages import (
         AIMessage as AIMessage,
         AIMessageChunk as AIMessageChunk,
@@ -27,7 +37,7 @@ with lazy_exports(__name__):
     )
     from foldline.output_parsers import StrOutputParser as StrOutputParser
     from foldline.prompts import ChatPromptTemplate as ChatPromptTemplate
-    from foldline.runnables import Runnable as Runnable
+    from foldline.runnables import Runnable as Runnable, RunnableLambda as RunnableLambda
     from foldline.tools import tool as tool
 
 __version__ = "0.1.0"
