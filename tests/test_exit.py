@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """\
 from foldline.agents import create_agent
 from foldline.output_parsers import StrOutputParser
@@ -37,6 +39,7 @@ print(len(streams))
 """
 
 
+@pytest.mark.slow
 def test_streams_that_are_not_read_to_their_end_leave_no_noise():
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60

@@ -329,6 +329,7 @@ def test_a_deletion_waits_for_an_append_under_way_and_deletes_it_too(
     assert saver.read("t", "") == []
 
 
+@pytest.mark.slow
 def test_more_threads_are_forgotten_than_one_statement_or_transaction_can_name(postgres_url: str):
     saver = PostgresSaver(postgres_url)
     saver.append("last", "", [Entry("1", None, "{}")], after=None)

@@ -296,6 +296,7 @@ for text in sys.stdin:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["sqlite", "postgres"])
 def test_a_message_to_a_process_that_is_killed_is_taken_once_by_the_next_run(
     place, request, tmp_path, thread, monkeypatch

@@ -203,6 +203,7 @@ def test_S24_a_run_that_is_started_while_load_balancers_look_elsewhere_is_served
     assert answer.headers["connection"] == "close"
 
 
+@pytest.mark.slow
 def test_S25_probes_need_no_key_and_say_only_their_state(servers: Servers):
     process = servers.start(drain_delay=600)
     process.add_key("ada")

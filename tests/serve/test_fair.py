@@ -122,6 +122,7 @@ def test_S19_a_follower_gets_at_most_32_events_at_once_and_all_of_them():
     assert len(seqs) > PIECES
 
 
+@pytest.mark.slow
 def test_S19_a_commit_of_many_runs_takes_at_most_32_events_of_each():
     sizes: list[tuple[int, int]] = []
 
@@ -231,6 +232,7 @@ class Flood:
         await asyncio.gather(*streams, *probes)
 
 
+@pytest.mark.slow
 @pytest.mark.timing
 @pytest.mark.timeout(300)
 def test_S19_probes_are_answered_while_30_models_stream_without_pauses(flooded: ServeProcess):

@@ -159,6 +159,7 @@ def test_S30_a_name_with_quotes_and_breaks_is_escaped():
     assert r'app="a\"b\\c\nd"' in page
 
 
+@pytest.mark.slow
 def test_S31_keys_are_labels_only_where_the_settings_say_so(tmp_path):
     process = ServeProcess(tmp_path, options=("--metrics-keys", "--metrics-key", "none"))
     key = process.add_key("alice")

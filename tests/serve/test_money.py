@@ -117,7 +117,7 @@ class Shop:
         return float(self.database.rows(statement, (key.id,))[0][0])
 
 
-@pytest.fixture(scope="module", params=["file", "postgres"])
+@pytest.fixture(scope="module", params=["file", pytest.param("postgres", marks=pytest.mark.slow)])
 def shop(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Shop]:

@@ -139,6 +139,7 @@ def test_S39_a_broken_certificate_on_sighup_leaves_the_present_one(tls_server, f
     assert tls_server.certificate() == before
 
 
+@pytest.mark.slow
 def test_S39_a_client_needs_its_certificate_and_its_key(tmp_path, files):
     process = TlsProcess(
         tmp_path, files, "--tls-ca", files.ca, "--tls-client-cert", "required",
@@ -250,6 +251,7 @@ def test_S39_the_address_behind_a_proxy_is_in_the_access_log(tmp_path):
     assert "client=127.0.0.1" in lines["front-1"]
 
 
+@pytest.mark.slow
 def test_a_unix_socket_is_of_this_machine(tmp_path):
     socket = str(tmp_path / "s")
     command = [

@@ -86,6 +86,7 @@ def copy_of(place: str, tmp_path: Path, postgres_server: Any) -> str:
     return url
 
 
+@pytest.mark.slow
 def test_S44_a_backup_under_load_has_every_run_that_was_over_and_the_others_are_interrupted(
     place, tmp_path, postgres_server
 ):
@@ -159,6 +160,7 @@ def add_runs(place: str) -> None:
         connection.executescript(script)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_S45_a_log_of_an_older_version_is_shown_as_it_is_and_migrated_on_demand(
     kind, tmp_path, request
@@ -233,6 +235,7 @@ def test_S44_verify_finds_a_damaged_file(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_S44_vacuum_gives_the_space_of_deleted_runs_back(place):
     log = RunLog(place)
     for number in range(100):

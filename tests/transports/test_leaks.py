@@ -208,6 +208,7 @@ def test_F_C03_cancelled_at_every_step_no_socket_is_forgotten(
     assert sockets() == before
 
 
+@pytest.mark.slow
 def test_F_C02_closing_from_another_task_or_thread_wakes_the_reader(
     fault_server: FaultServer,
 ) -> None:
