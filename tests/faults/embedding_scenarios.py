@@ -27,7 +27,7 @@ from foldline.exceptions import (
     SecurityError,
     StreamInterruptedError,
 )
-from foldline.transports import Limits, Timeouts
+from foldline.transports import SizeLimits, Timeouts
 from tests.faults.embedding_wires import VECTORS, EmbeddingWire
 from tests.servers.script import Answer, json_answer
 
@@ -211,7 +211,7 @@ def bodies() -> Iterator[EmbeddingScenario]:
     yield EmbeddingScenario("F-T11", "a bomb", lambda w: [bomb], (LimitExceededError,))
     huge = Answer([b" " * 100_000] * 20, headers=JSON, framing="chunked")
     yield EmbeddingScenario("F-S09", "a body without end", lambda w: [huge], (LimitExceededError,),
-                            fields={"limits": Limits(message=1_000_000)})  # fmt: skip
+                            fields={"limits": SizeLimits(message=1_000_000)})  # fmt: skip
 
 
 def statuses() -> Iterator[EmbeddingScenario]:

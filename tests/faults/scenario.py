@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from foldline.transports import Limits, Timeouts
+from foldline.transports import SizeLimits, Timeouts
 from tests.faults.wires import SSE, Wire
 from tests.servers.script import Answer
 
 MakeAnswers = Callable[[Wire], Answer | Sequence[Answer] | None]
-SMALL = Limits(sse_line=8192, sse_event=16384)
+SMALL = SizeLimits(sse_line=8192, sse_event=16384)
 HASTY = {"timeout": Timeouts(connect=5, first_byte=5, idle=0.25), "max_retries": 0}
 
 

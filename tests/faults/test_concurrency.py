@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from foldline.exceptions import LimitExceededError
-from foldline.transports import Limits, NativeTransport
+from foldline.transports import NativeTransport, SizeLimits
 from tests.faults import concurrency
 from tests.faults.cancellation import ASKS, cancel_everywhere
 from tests.faults.concurrency import chunk, resident
@@ -101,7 +101,7 @@ def test_F_S09_a_flood_is_stopped_at_its_limit(
     first = b"data: " if flood == "line" else b": hello\n"
     steps = [first, ("repeat", [4000, 0, pieces[flood]])]
     fault_server.script("/v1/chat/completions", Answer(steps, headers=SSE, framing="chunked"))
-    limits = Limits(sse_line=MEGABYTE, sse_event=2 * MEGABYTE, message=4 * MEGABYTE)
+    limits = SizeLimits(sse_line=MEGABYTE, sse_event=2 * MEGABYTE, message=4 * MEGABYTE)
     model = WIRES["chat"].model(fault_server.url, transport=NativeTransport(), limits=limits)
     before = resident()
     with pytest.raises(LimitExceededError):

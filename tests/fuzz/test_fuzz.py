@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from foldline.exceptions import LimitExceededError
 from foldline.protocol.fold import MessageBuilder
 from foldline.providers._reading import StreamReading
-from foldline.transports import Limits
+from foldline.transports import SizeLimits
 from tests.faults.wires import WIRES
 from tests.fuzz.long import Fuzzer, alarm, main
 from tests.fuzz.mutate import Mutator
@@ -193,7 +193,7 @@ def feed_all(builder: MessageBuilder, kind: str, count: int) -> None:
 def test_E8_no_stream_gets_past_its_limits(name: str):
     """The line, the event and the number of blocks have an end."""
     model = model_of(WIRES[name])
-    tight = Limits(sse_line=300, sse_event=600)
+    tight = SizeLimits(sse_line=300, sse_event=600)
     for flood in (b"data: " + b"x" * 400, b"data: x\n" * 400):
         reading = StreamReading(
             model._decoder(request()), model._is_end, model._parse, model._malformed, tight

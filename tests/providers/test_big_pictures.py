@@ -6,7 +6,7 @@ import json
 
 from foldline.providers._reading import StreamReading
 from foldline.providers.google import ChatGoogle
-from foldline.transports import Limits
+from foldline.transports import SizeLimits
 from tests.fuzz.targets import request
 
 PICTURE = "A" * 4_000_000
@@ -28,4 +28,4 @@ def test_F_Y03_a_streamed_picture_of_several_megabytes_arrives():
 
 
 def test_F_Y03_the_limit_is_the_same_for_a_line_and_an_event():
-    assert Limits().sse_line == Limits().sse_event == 32 * 1024 * 1024
+    assert SizeLimits().sse_line == SizeLimits().sse_event == 32 * 1024 * 1024

@@ -27,12 +27,12 @@ from foldline.exceptions import (
     StreamTruncatedError,
     UsageError,
 )
-from foldline.language_models import Limits as SpendingLimits, usage_scope
+from foldline.language_models import SizeLimits as SpendingLimits, usage_scope
 from foldline.language_models._call.retry import RetryPolicy
 from foldline.messages import HumanMessage
-from foldline.providers._wire import Failure, read_failure, retry_after
+from foldline.providers._wire import WireFailure, read_failure, retry_after
 from foldline.providers.openai import ChatOpenAI
-from foldline.transports import Limits, Timeouts
+from foldline.transports import SizeLimits, Timeouts
 from tests.providers import recordings
 from tests.servers import Answer, FaultServer, json_answer, sse_answer
 
@@ -346,7 +346,7 @@ def test_F_S07_invalid_utf8_is_malformed(call: Any, fault_server: FaultServer) -
 
 def test_F_S09_a_line_without_end_is_stopped(call: Any, fault_server: FaultServer) -> None:
     fault_server.script(CHAT, sse_answer([*HELLO, b"data: " + b"x" * 5000]))
-    failure(call, model(fault_server, limits=Limits(sse_line=1000)), LimitExceededError)
+    failure(call, model(fault_server, limits=SizeLimits(sse_line=1000)), LimitExceededError)
 
 
 def test_F_T07_a_stall_runs_out_of_time(call: Any, fault_server: FaultServer) -> None:
@@ -536,26 +536,26 @@ def test_what_was_recorded_is_answered_without_a_server(
 @pytest.mark.parametrize(
     ("body", "failure"),
     [
-        ({"error": {"code": "c", "type": "t", "message": "m"}}, Failure("c", "t", "m")),
+        ({"error": {"code": "c", "type": "t", "message": "m"}}, WireFailure("c", "t", "m")),
         (
             {"type": "error", "error": {"type": "overloaded_error", "message": "m"}},
-            Failure(None, "overloaded_error", "m"),
+            WireFailure(None, "overloaded_error", "m"),
         ),
         (
             [{"error": {"code": 503, "status": "UNAVAILABLE", "message": "m"}}],
-            Failure("503", "UNAVAILABLE", "m", 503),
+            WireFailure("503", "UNAVAILABLE", "m", 503),
         ),
-        ({"error": "text"}, Failure(message="text")),
+        ({"error": "text"}, WireFailure(message="text")),
         (
             {"message": "m", "type": "invalid_request_error", "object": "error"},
-            Failure(None, "invalid_request_error", "m"),
+            WireFailure(None, "invalid_request_error", "m"),
         ),
-        ({"detail": "not here"}, Failure(message="not here")),
-        ([], Failure()),
-        (3, Failure()),
+        ({"detail": "not here"}, WireFailure(message="not here")),
+        ([], WireFailure()),
+        (3, WireFailure()),
     ],
 )
-def test_errors_of_every_shape_are_read(body: Any, failure: Failure) -> None:
+def test_errors_of_every_shape_are_read(body: Any, failure: WireFailure) -> None:
     assert read_failure(body) == failure
 
 

@@ -20,7 +20,7 @@ from foldline.exceptions import (
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder
 from foldline.providers._reading import StreamReading
-from foldline.transports import Limits
+from foldline.transports import SizeLimits
 from tests.providers import recordings
 from tests.providers.openai.test_decode import CHAT, RESPONSES, decoder
 
@@ -32,7 +32,7 @@ def reading(name: str) -> StreamReading:
         return MalformedStreamError(message, **facts)
 
     return StreamReading(
-        decoder(name), lambda data: data == "[DONE]", json.loads, malformed, Limits()
+        decoder(name), lambda data: data == "[DONE]", json.loads, malformed, SizeLimits()
     )
 
 

@@ -30,7 +30,7 @@ from foldline.providers.anthropic import AnthropicLLM
 from foldline.providers.anthropic.text import encode_prompt
 from foldline.providers.ollama import OllamaLLM
 from foldline.providers.openai import OpenAI
-from foldline.transports import Limits
+from foldline.transports import SizeLimits
 from tests.providers.text_wires import (
     MESSAGE_EVENTS,
     OLLAMA_END,
@@ -274,7 +274,7 @@ def test_a_stream_may_be_cut_anywhere_between_bytes(call, fault_server, wire):
 
 def test_F_S09_a_long_json_line_takes_time_in_proportion():
     model = OllamaLLM(model="m")
-    limits = Limits()
+    limits = SizeLimits()
     decoder = model._decoder()
     reading = TextReading(decoder, model._parse, model._malformed, limits, by_line=True)
     line = json.dumps(ollama_line("x" * (16 << 20))).encode() + b"\n"

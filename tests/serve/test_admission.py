@@ -20,7 +20,7 @@ from foldline.serve.admission import Admission
 from foldline.serve.errors import ServeError
 from foldline.serve.gateway import make_apps, read_config
 from foldline.serve.keys import KeyStore
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.testing import Call, ScriptedChatModel, Stall
 
 # -- tickets
@@ -150,7 +150,7 @@ def test_S4_S20_a_run_without_room_is_queued_and_runs_when_another_ends(tmp_path
         ]
         refused = await client.post("/runs", json={"app": "app", "input": "hi"})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-        other = RunLog(str(tmp_path / "runs.db"))  # as another worker sees it
+        other = ServerLog(str(tmp_path / "runs.db"))  # as another worker sees it
         assert [other.run(each["run_id"]).status for each in (first, second)] == [
             "running",
             "queued",
@@ -241,7 +241,7 @@ def test_S20_a_server_that_closes_leaves_queued_runs_interrupted(tmp_path: Path)
         ids.extend([(await start(client))["run_id"] for _ in range(2)])
 
     run(tmp_path, gate, body, drain_seconds=0)
-    log = RunLog(str(tmp_path / "runs.db"))
+    log = ServerLog(str(tmp_path / "runs.db"))
     assert [log.run(id).status for id in ids] == ["interrupted", "interrupted"]  # type: ignore[union-attr]
     log.close()
 

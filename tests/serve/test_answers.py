@@ -22,7 +22,7 @@ from foldline.serve import create_app
 from foldline.serve.errors import failure_of
 from foldline.serve.log.answers import Claim
 from foldline.serve.log.records import RunRecord
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.testing import Call, ScriptedChatModel
 from tests.servers.databases import postgres_server, postgres_url
 
@@ -348,7 +348,7 @@ def test_S47a_a_busy_thread_says_when_to_try_again() -> None:
 
 def dead_run(log: str, asked: Any, answer: Any) -> str:
     """Write what a worker leaves that was killed after it claimed an answer, before anything ran."""
-    run_log = RunLog(log)
+    run_log = ServerLog(log)
     try:
         info = run_log.run(asked["run_id"])
         assert info is not None
@@ -420,7 +420,7 @@ def test_answers_are_deleted_with_their_run(shop: Shop) -> None:
 
     asyncio.run(main())
 
-    log = RunLog(shop.log)
+    log = ServerLog(shop.log)
     for table in ("serve_answers", "serve_chains", "serve_events", "serve_runs"):
         assert log.database.rows(f"SELECT count(*) FROM {table}") == [(0,)]
     log.close()
@@ -435,7 +435,7 @@ def test_forget_deletes_the_answers_of_a_thread(shop: Shop) -> None:
     asyncio.run(main())
     assert delete_served_runs(shop.log, [], ["t1"]) == 2
 
-    log = RunLog(shop.log)
+    log = ServerLog(shop.log)
     for table in ("serve_answers", "serve_chains", "serve_events", "serve_runs"):
         assert log.database.rows(f"SELECT count(*) FROM {table}") == [(0,)]
     log.close()

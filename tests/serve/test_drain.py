@@ -17,7 +17,7 @@ import pytest
 
 from foldline.exceptions import StoreError
 from foldline.serve import create_app
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.testing import ScriptedChatModel
 from tests.serve.in_process import post_in_process
 from tests.serve.process import ServeProcess, sse
@@ -162,7 +162,7 @@ def test_S24_runs_that_do_not_end_in_time_are_interrupted_and_their_streams_say_
     assert wait_for_end(process) == 0
     assert end_of(events) == "interrupted"
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
-    assert RunLog(process.log).runs("")[0].status == "interrupted"
+    assert ServerLog(process.log).runs("")[0].status == "interrupted"
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])

@@ -23,7 +23,7 @@ from foldline.serve.log.events import (
     split_events,
 )
 from foldline.serve.log.records import EventsToKeep, RunRecord, make_event
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.serve.reader import ChatReader
 from foldline.testing import ScriptedChatModel
 from tests.servers.databases import postgres_server, postgres_url
@@ -37,12 +37,12 @@ EVENTS = [make_event("chunk", text, 1) for text in TEXTS]
 @pytest.fixture(params=["file", "postgres"])
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     url = request.param == "postgres" and request.getfixturevalue("postgres_url")
-    log = RunLog(url or str(tmp_path / "log.db"))
+    log = ServerLog(url or str(tmp_path / "log.db"))
     yield log
     log.close()
 
 
-def keep(log: RunLog, events: list[EncodedEvent]) -> None:
+def keep(log: ServerLog, events: list[EncodedEvent]) -> None:
     run = RunRecord("r", "ada", "app", "wire", "t", "running", 1.0, log.worker, None)
     log.keep([EventsToKeep(run, 1, events, is_new=True)])
 
@@ -66,7 +66,7 @@ def test_S60_readers_of_a_run_get_the_bytes_that_were_encoded_when_it_emitted_th
     assert len(events) > 5
 
 
-def test_S60_events_come_out_of_the_log_as_they_were_encoded(log: RunLog):
+def test_S60_events_come_out_of_the_log_as_they_were_encoded(log: ServerLog):
     events = [encode_event(event) for event in EVENTS]
     keep(log, events)
 

@@ -18,7 +18,7 @@ from foldline.serve.errors import failure_of
 from foldline.serve.host import RunHost
 from foldline.serve.keys import Caller
 from foldline.serve.live import LiveRun
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.settings import ServeSettings
 from foldline.testing import ScriptedChatModel
@@ -119,7 +119,7 @@ def test_a_run_that_has_not_begun_when_the_server_closes_ends(tmp_path: Path) ->
     apps = as_apps({"chat": ScriptedChatModel(script=["never"])})
 
     async def main() -> LiveRun:
-        host = RunHost(RunLog(path), ServeSettings(drain_seconds=0.0), Metrics(), [])
+        host = RunHost(ServerLog(path), ServeSettings(drain_seconds=0.0), Metrics(), [])
         await host.open()
         request = RunRequest("hi")
         starting = asyncio.ensure_future(host.start(Caller(""), apps["chat"], request, wire="runs"))
@@ -130,7 +130,7 @@ def test_a_run_that_has_not_begun_when_the_server_closes_ends(tmp_path: Path) ->
 
     run = asyncio.run(main())
 
-    log = RunLog(path)
+    log = ServerLog(path)
     info = log.run(run.info.id)
     log.close()
     assert info is not None

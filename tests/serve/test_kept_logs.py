@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from foldline.serve.keys import KeyStore
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.serve.log.upkeep import check_log, read_status
 from tests.serve.kept_logs import BUDGET, FOLDER, write_logs
 from tests.servers.databases import postgres_server, postgres_url, wait_until
@@ -48,7 +48,7 @@ def check(folder: Path, name: str, kind: str, place: str) -> set[str]:
     facts: Any = json.loads((folder / f"{name}.{kind}.json").read_text())
     runs: dict[str, str] = facts["runs"]
     restore(folder / f"{name}.{kind}.sql", place)
-    log = RunLog(place)
+    log = ServerLog(place)
     try:
         wait_until(lambda: not log.mark_interrupted() and is_left(log, runs["running"]), "deaths")
         found = {each: log.run(id) for each, id in runs.items()}
@@ -73,13 +73,13 @@ def check(folder: Path, name: str, kind: str, place: str) -> set[str]:
     return set(runs)
 
 
-def is_left(log: RunLog, run: str) -> bool:
+def is_left(log: ServerLog, run: str) -> bool:
     """Whether a run is known to have lost its worker."""
     found = log.run(run)
     return found is not None and found.is_over
 
 
-def check_accounts(log: RunLog, texts: dict[str, str]) -> None:
+def check_accounts(log: ServerLog, texts: dict[str, str]) -> None:
     keys = {name: KeyStore(log.database).find(text) for name, text in texts.items()}
     assert all(key is not None and key.name == name for name, key in keys.items())
     ada, bob = keys["ada"], keys["bob"]

@@ -27,7 +27,7 @@ from foldline.serve.ledger import KeyLedger
 from foldline.serve.log.events import method_of
 from foldline.serve.log.holds import DAY, Hold
 from foldline.serve.log.records import EventsToKeep, RunRecord
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.serve.metrics import render
 from foldline.serve.quotas import Quotas
 from foldline.testing import Call, Finish, ScriptedChatModel, Stall
@@ -47,23 +47,23 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def log(place: str) -> Iterator[RunLog]:
-    log = RunLog(place)
+def log(place: str) -> Iterator[ServerLog]:
+    log = ServerLog(place)
     yield log
     log.close()
 
 
-def account(log: RunLog, *, run: str = "run", patience: float = 0.0, **limits: Any) -> KeyLedger:
+def account(log: ServerLog, *, run: str = "run", patience: float = 0.0, **limits: Any) -> KeyLedger:
     key = ApiKey("owner", "me", **limits)
     return KeyLedger(log, key, app="app", run=run, queue_seconds=patience)
 
 
-def held(log: RunLog) -> list[tuple[str, float]]:
+def held(log: ServerLog) -> list[tuple[str, float]]:
     rows = log.database.rows("SELECT kind, amount FROM serve_holds ORDER BY kind, amount")
     return [(str(kind), float(amount)) for kind, amount in rows]
 
 
-def settled(log: RunLog) -> dict[str, float]:
+def settled(log: ServerLog) -> dict[str, float]:
     rows = log.database.rows("SELECT kind, SUM(amount) FROM serve_spending GROUP BY kind")
     return {str(kind): float(amount) for kind, amount in rows}
 
@@ -71,7 +71,7 @@ def settled(log: RunLog) -> dict[str, float]:
 # -- holds
 
 
-def test_S11_a_call_is_held_and_then_replaced_by_what_it_took(log: RunLog) -> None:
+def test_S11_a_call_is_held_and_then_replaced_by_what_it_took(log: ServerLog) -> None:
     ledger = account(log, budget=1.0, tpm=100)
     hold = ledger.reserve(50, 0.5)
     assert held(log) == [("cost", 0.5), ("tokens", 50.0)]
@@ -80,13 +80,13 @@ def test_S11_a_call_is_held_and_then_replaced_by_what_it_took(log: RunLog) -> No
     assert (held(log), settled(log)) == ([], {"cost": 0.2, "tokens": 20.0})
 
 
-def test_S11_what_is_unknown_counts_as_estimated(log: RunLog) -> None:
+def test_S11_what_is_unknown_counts_as_estimated(log: ServerLog) -> None:
     ledger = account(log, budget=1.0, tpm=100)
     ledger.settle(ledger.reserve(50, 0.5), None, None)
     assert (held(log), settled(log)) == ([], {"cost": 0.5, "tokens": 50.0})
 
 
-def test_S11_a_hold_that_is_settled_twice_counts_once(log: RunLog) -> None:
+def test_S11_a_hold_that_is_settled_twice_counts_once(log: ServerLog) -> None:
     ledger = account(log, budget=1.0)
     hold = ledger.reserve(50, 0.5)
     for _ in range(2):
@@ -94,7 +94,7 @@ def test_S11_a_hold_that_is_settled_twice_counts_once(log: RunLog) -> None:
     assert settled(log) == {"cost": 0.2}
 
 
-def test_S11_a_transaction_whose_reply_was_lost_is_repeated_without_effect(log: RunLog) -> None:
+def test_S11_a_transaction_whose_reply_was_lost_is_repeated_without_effect(log: ServerLog) -> None:
     ledger = account(log, budget=0.9)
     hold = Hold("h", None, 0.5)
     for _ in range(2):  # the hold fits beside itself: it is the same
@@ -107,7 +107,7 @@ def test_S11_a_transaction_whose_reply_was_lost_is_repeated_without_effect(log: 
 
 
 def test_S11_parallel_calls_of_several_logs_never_hold_more_than_the_limit(place: str) -> None:
-    logs = [RunLog(place) for _ in range(3)]
+    logs = [ServerLog(place) for _ in range(3)]
     barrier = threading.Barrier(12)
 
     def spend(number: int) -> float:
@@ -132,7 +132,7 @@ def test_S11_parallel_calls_of_several_logs_never_hold_more_than_the_limit(place
         log.close()
 
 
-def test_S11_each_key_has_its_own_account(log: RunLog) -> None:
+def test_S11_each_key_has_its_own_account(log: ServerLog) -> None:
     account(log, budget=1.0).reserve(1, 1.0)
     other = KeyLedger(
         log, ApiKey("other", "you", budget=1.0), app="app", run="r", queue_seconds=0.0
@@ -142,7 +142,7 @@ def test_S11_each_key_has_its_own_account(log: RunLog) -> None:
         other.reserve(1, 0.1)
 
 
-class Dead(RunLog):
+class Dead(ServerLog):
     """The log of a worker whose process is gone."""
 
     def __init__(self, place: str) -> None:
@@ -160,7 +160,7 @@ def leave_a_call(place: str) -> None:
 
 @pytest.mark.parametrize("finds", ["marking", "reading"])
 def test_S11_who_marks_the_runs_of_a_dead_worker_settles_its_holds(
-    place: str, log: RunLog, finds: str
+    place: str, log: ServerLog, finds: str
 ) -> None:
     leave_a_call(place)
     account(log, budget=1.0).reserve(1, 0.1)  # a hold of a living one
@@ -173,7 +173,7 @@ def test_S11_who_marks_the_runs_of_a_dead_worker_settles_its_holds(
     assert (held(log), settled(log)) == ([("cost", 0.1)], {"cost": 0.5, "tokens": 50.0})
 
 
-def test_S11_holds_of_a_dead_worker_are_found_without_a_run(place: str, log: RunLog) -> None:
+def test_S11_holds_of_a_dead_worker_are_found_without_a_run(place: str, log: ServerLog) -> None:
     dead = Dead(place)
     account(dead, budget=1.0, run="").reserve(1, 0.5)  # of embeddings
     dead.close()
@@ -181,14 +181,14 @@ def test_S11_holds_of_a_dead_worker_are_found_without_a_run(place: str, log: Run
     assert (held(log), settled(log)) == ([], {"cost": 0.5})
 
 
-def test_S11_a_worker_that_leaves_settles_what_it_still_holds(log: RunLog) -> None:
+def test_S11_a_worker_that_leaves_settles_what_it_still_holds(log: ServerLog) -> None:
     account(log, budget=1.0).reserve(1, 0.5)
     log.leave()
     assert (held(log), settled(log)) == ([], {"cost": 0.5})
 
 
 def test_S11_a_call_counts_for_the_day_on_which_it_began(
-    log: RunLog, monkeypatch: pytest.MonkeyPatch
+    log: ServerLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     midnight = (int(time.time()) // DAY + 1) * DAY
     ledger = account(log, budget=1.0)
@@ -205,7 +205,7 @@ def test_S11_a_call_counts_for_the_day_on_which_it_began(
 
 
 def test_S11_tokens_count_while_a_call_runs_and_for_a_minute_after_it(
-    log: RunLog, monkeypatch: pytest.MonkeyPatch
+    log: ServerLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start, clock = time.time(), [0.0]
     monkeypatch.setattr(ledger_module.time, "time", lambda: start + clock[0])
@@ -223,7 +223,7 @@ def test_S11_tokens_count_while_a_call_runs_and_for_a_minute_after_it(
     ledger.reserve(60, None)
 
 
-def test_S41_forget_reaches_holds(place: str, log: RunLog) -> None:
+def test_S41_forget_reaches_holds(place: str, log: ServerLog) -> None:
     run = RunRecord("run", "owner", "app", "runs", None, "running", time.time(), log.worker, None)
     log.keep([EventsToKeep(run, 1, [], is_new=True)])
     account(log, budget=1.0).reserve(1, 0.1)
@@ -238,7 +238,7 @@ def test_S41_forget_reaches_holds(place: str, log: RunLog) -> None:
 # -- refusals
 
 
-def test_S14_a_call_that_other_calls_leave_no_room_for_may_wait(log: RunLog) -> None:
+def test_S14_a_call_that_other_calls_leave_no_room_for_may_wait(log: ServerLog) -> None:
     ledger = account(log, budget=1.0, patience=7.0)
     ledger.reserve(1, 0.6)
     with pytest.raises(KeyLimitError) as caught:
@@ -247,7 +247,7 @@ def test_S14_a_call_that_other_calls_leave_no_room_for_may_wait(log: RunLog) -> 
     assert (failure.status, failure.code, caught.value.patience) == (402, "budget_exceeded", 7.0)
 
 
-def test_S14_a_call_for_which_the_day_has_no_money_left_does_not_wait(log: RunLog) -> None:
+def test_S14_a_call_for_which_the_day_has_no_money_left_does_not_wait(log: ServerLog) -> None:
     ledger = account(log, budget=1.0, patience=7.0)
     ledger.settle(ledger.reserve(1, 0.6), 1, 0.6)
     with pytest.raises(KeyLimitError) as caught:
@@ -255,7 +255,7 @@ def test_S14_a_call_for_which_the_day_has_no_money_left_does_not_wait(log: RunLo
     assert (caught.value.failure.status, caught.value.patience) == (402, 0.0)
 
 
-def test_S14_tokens_per_minute_are_refused_with_the_time_to_wait(log: RunLog) -> None:
+def test_S14_tokens_per_minute_are_refused_with_the_time_to_wait(log: ServerLog) -> None:
     ledger = account(log, tpm=100, patience=7.0)
     ledger.settle(ledger.reserve(80, None), 80, None)
     with pytest.raises(KeyLimitError) as caught:
@@ -265,7 +265,7 @@ def test_S14_tokens_per_minute_are_refused_with_the_time_to_wait(log: RunLog) ->
     assert 55 <= (failure.retry_after or 0) <= 60
 
 
-def test_S14_tokens_that_never_fit_are_an_error_of_the_request(log: RunLog) -> None:
+def test_S14_tokens_that_never_fit_are_an_error_of_the_request(log: ServerLog) -> None:
     with pytest.raises(KeyLimitError, match="never fit this key's 100 tokens") as caught:
         account(log, tpm=100, patience=7.0).reserve(101, None)
     assert (caught.value.failure.status, caught.value.patience) == (400, 0.0)
@@ -299,8 +299,8 @@ class Session:
 
         return asyncio.run(main())
 
-    def log(self) -> RunLog:
-        return RunLog(self.app.server.settings.log)
+    def log(self) -> ServerLog:
+        return ServerLog(self.app.server.settings.log)
 
 
 def serve(tmp_path: Path, apps: dict[str, Any], **options: Any) -> ServeApp:

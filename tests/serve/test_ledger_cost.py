@@ -10,7 +10,7 @@ import pytest
 
 from foldline.serve.keys import ApiKey
 from foldline.serve.ledger import KeyLedger
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from tests.servers.databases import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]
@@ -19,7 +19,7 @@ CALLS = 1_000
 
 
 def milliseconds(place: str) -> list[float]:
-    log = RunLog(place)
+    log = ServerLog(place)
     key = ApiKey("owner", "me", budget=1e9, tpm=10**9)
     ledger = KeyLedger(log, key, app="app", run="run", queue_seconds=0.0)
     times = []

@@ -13,7 +13,7 @@ import pytest
 from foldline._storage.workers import Worker, this_worker
 from foldline.serve.log.events import encode_event
 from foldline.serve.log.records import EventsToKeep, RunRecord
-from foldline.serve.log.run_log import BEAT, LEAVE, RunLog
+from foldline.serve.log.run_log import BEAT, LEAVE, ServerLog
 from tests.servers.databases import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]
@@ -33,7 +33,7 @@ class Other:
     """Another worker with a run, of which this process sees only the rows."""
 
     def __init__(self, place: str, worker: Worker) -> None:
-        self.log = RunLog(place)
+        self.log = ServerLog(place)
         self.worker = worker
         self.name = f"{worker.host}/{worker.pid}/0123abcd/{worker.id}"
         self.beat()
@@ -55,7 +55,7 @@ def far_worker() -> Worker:
     return Worker(boot=f"{boot} pid:[1]", host="far", pid=77, started="1")
 
 
-def status(log: RunLog) -> str:
+def status(log: ServerLog) -> str:
     run = log.run("r")
     assert run is not None
     return run.status
@@ -66,7 +66,7 @@ def test_a_clock_that_jumps_interrupts_no_run_of_a_living_worker(
     place: str, jump: float, monkeypatch: pytest.MonkeyPatch
 ):
     Other(place, far_worker())
-    log, now = RunLog(place), time.time
+    log, now = ServerLog(place), time.time
     monkeypatch.setattr(time, "time", lambda: now() + jump)
 
     assert (log.mark_interrupted(), status(log)) == (0, "running")
@@ -78,7 +78,7 @@ def test_a_worker_of_another_machine_is_dead_when_its_row_is_not_renewed(
     monkeypatch.setenv("FOLDLINE_WORKER_BEAT", "0.1")
     monkeypatch.setenv("FOLDLINE_WORKER_DEAD", "0.4")
     other = Other(place, far_worker())
-    log = RunLog(place)
+    log = ServerLog(place)
     time.sleep(0.5)
 
     assert status(log) == "running", "it is watched first"
@@ -97,17 +97,17 @@ def test_runs_of_a_process_of_this_machine_that_has_ended_are_interrupted_at_onc
     process.communicate(b"\n")
     Other(place, ended)
 
-    assert RunLog(place).mark_interrupted() == 1
+    assert ServerLog(place).mark_interrupted() == 1
 
 
 def test_runs_of_a_worker_that_has_left_are_interrupted_at_once(place: str):
     Other(place, far_worker()).leave()
 
-    assert status(RunLog(place)) == "interrupted"
+    assert status(ServerLog(place)) == "interrupted"
 
 
 def test_two_logs_of_one_process_leave_each_others_runs_alone(place: str):
-    first, second = RunLog(place), RunLog(place)
+    first, second = ServerLog(place), ServerLog(place)
     first.beat()
     second.beat()
     run = RunRecord("r", "ada", "app", "wire", "t", "running", 1.0, first.worker, None)
@@ -115,13 +115,13 @@ def test_two_logs_of_one_process_leave_each_others_runs_alone(place: str):
 
     assert (second.mark_interrupted(), status(second)) == (0, "running")
     second.leave()
-    assert status(RunLog(place)) == "running"
+    assert status(ServerLog(place)) == "running"
     first.leave()
-    assert status(RunLog(place)) == "interrupted"
+    assert status(ServerLog(place)) == "interrupted"
 
 
 def test_a_row_that_another_store_removed_does_not_end_the_worker(place: str):
-    log = RunLog(place)
+    log = ServerLog(place)
     Other(place, far_worker())
     log.database.write(lambda connection: connection.run("DELETE FROM foldline_workers"))
 

@@ -13,21 +13,21 @@ from foldline.serve.log.events import decode_event, encode_event
 from foldline.serve.log.pruning import RUNS_AT_ONCE
 from foldline.serve.log.records import EventsToKeep, RunRecord, RunStatus
 from foldline.serve.log.requests import Repeat
-from foldline.serve.log.run_log import BEAT, RunLog
+from foldline.serve.log.run_log import BEAT, ServerLog
 from tests.servers.databases import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]
 
 
 @pytest.fixture(params=["file", "postgres"])
-def log(request: pytest.FixtureRequest, tmp_path: Path) -> RunLog:
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> ServerLog:
     if request.param == "file":
-        return RunLog(str(tmp_path / "log.db"))
-    return RunLog(request.getfixturevalue("postgres_url"))
+        return ServerLog(str(tmp_path / "log.db"))
+    return ServerLog(request.getfixturevalue("postgres_url"))
 
 
 def add(
-    log: RunLog, id: str, status: RunStatus, *, created: float, finished: float | None = None
+    log: ServerLog, id: str, status: RunStatus, *, created: float, finished: float | None = None
 ) -> RunRecord:
     """Write a run that began and ended at a time."""
     run = RunRecord(id, "ada", "app", "wire", "t", "running", created, log.worker, None)
@@ -37,28 +37,28 @@ def add(
     return run
 
 
-def end(log: RunLog, run: RunRecord, status: RunStatus, finished: float) -> None:
+def end(log: ServerLog, run: RunRecord, status: RunStatus, finished: float) -> None:
     run.status, run.finished, run.result = status, finished, {}
     log.keep([EventsToKeep(run, 2, [encode_event({"text": "end"})], is_over=True)])
 
 
-def resume(log: RunLog, asked: RunRecord, id: str, *, created: float) -> RunRecord:
+def resume(log: ServerLog, asked: RunRecord, id: str, *, created: float) -> RunRecord:
     run = RunRecord(id, "ada", "app", "wire", "t", "running", created, log.worker, None)
     run.resumes, run.first = asked.id, asked.root
     assert log.begin(run, [Claim("q", "1")]) is None
     return run
 
 
-def ids(log: RunLog) -> set[str]:
+def ids(log: ServerLog) -> set[str]:
     return {run.id for run in log.runs("ada", limit=5_000)}
 
 
-def rows(log: RunLog) -> dict[str, int]:
+def rows(log: ServerLog) -> dict[str, int]:
     tables = ("serve_events", "serve_answers", "serve_chains", "serve_requests")
     return {table: log.database.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
 
 
-def test_S41_runs_are_deleted_by_their_end_and_not_by_their_start(log: RunLog):
+def test_S41_runs_are_deleted_by_their_end_and_not_by_their_start(log: ServerLog):
     add(log, "long", "success", created=1, finished=1_000)
     add(log, "short", "success", created=1, finished=2)
 
@@ -66,7 +66,7 @@ def test_S41_runs_are_deleted_by_their_end_and_not_by_their_start(log: RunLog):
     assert ids(log) == {"long"}
 
 
-def test_S41_runs_that_run_or_wait_are_never_deleted(log: RunLog):
+def test_S41_runs_that_run_or_wait_are_never_deleted(log: ServerLog):
     add(log, "running", "running", created=1)
     add(log, "waiting", "waiting", created=1, finished=2)
     over: tuple[RunStatus, ...] = ("success", "error", "stopped", "interrupted")
@@ -83,7 +83,7 @@ def test_S41_runs_that_run_or_wait_are_never_deleted(log: RunLog):
     assert ids(log) == {"running", "waiting", "queued"}
 
 
-def test_S41_runs_that_wait_are_deleted_after_a_time_of_their_own(log: RunLog):
+def test_S41_runs_that_wait_are_deleted_after_a_time_of_their_own(log: ServerLog):
     add(log, "old", "waiting", created=1, finished=2)
     add(log, "new", "waiting", created=1, finished=600)
     add(log, "over", "success", created=1, finished=400)
@@ -92,7 +92,7 @@ def test_S41_runs_that_wait_are_deleted_after_a_time_of_their_own(log: RunLog):
     assert ids(log) == {"new", "over"}
 
 
-def test_S41_a_chain_is_deleted_as_a_whole_by_its_last_end(log: RunLog):
+def test_S41_a_chain_is_deleted_as_a_whole_by_its_last_end(log: ServerLog):
     first = add(log, "first", "waiting", created=1, finished=2)
     second = resume(log, first, "second", created=3)
     end(log, second, "waiting", 4)
@@ -107,7 +107,7 @@ def test_S41_a_chain_is_deleted_as_a_whole_by_its_last_end(log: RunLog):
     assert set(rows(log).values()) == {0}
 
 
-def test_S41_a_chain_whose_last_run_waits_stays(log: RunLog):
+def test_S41_a_chain_whose_last_run_waits_stays(log: ServerLog):
     first = add(log, "first", "waiting", created=1, finished=2)
     end(log, resume(log, first, "second", created=3), "waiting", 4)
 
@@ -117,7 +117,7 @@ def test_S41_a_chain_whose_last_run_waits_stays(log: RunLog):
 
 
 def test_S41_many_runs_are_deleted_in_several_transactions(
-    log: RunLog, monkeypatch: pytest.MonkeyPatch
+    log: ServerLog, monkeypatch: pytest.MonkeyPatch
 ):
     count = RUNS_AT_ONCE + 20
     runs = [
@@ -144,7 +144,7 @@ def test_S41_many_runs_are_deleted_in_several_transactions(
     assert rows(log)["serve_events"] == 0
 
 
-def test_S41_forget_reaches_every_table_of_the_server(log: RunLog, request: Any, tmp_path: Path):
+def test_S41_forget_reaches_every_table_of_the_server(log: ServerLog, request: Any, tmp_path: Path):
     first = add(log, "first", "waiting", created=1, finished=2)
     end(log, resume(log, first, "second", created=3), "success", 4)
     run = RunRecord("third", "ada", "app", "wire", "t", "running", 1.0, log.worker, None)
@@ -158,7 +158,7 @@ def test_S41_forget_reaches_every_table_of_the_server(log: RunLog, request: Any,
     assert set(rows(log).values()) == {0}
 
 
-def test_S5_a_key_belongs_to_the_first_run_and_is_deleted_with_it(log: RunLog):
+def test_S5_a_key_belongs_to_the_first_run_and_is_deleted_with_it(log: ServerLog):
     def begin(id: str, digest: str) -> Any:
         run = RunRecord(id, "ada", "app", "wire", "t", "running", 1.0, log.worker, None)
         run.request_key = ("key", digest)
@@ -176,7 +176,7 @@ def test_S5_a_key_belongs_to_the_first_run_and_is_deleted_with_it(log: RunLog):
 # -- runs of dead workers
 
 
-def dead_run(log: RunLog) -> RunRecord:
+def dead_run(log: ServerLog) -> RunRecord:
     """Write a run of a worker that has left."""
     run = RunRecord("r", "ada", "app", "wire", "t", "running", 1.0, "gone/1/2/3", None)
     log.keep(
@@ -194,7 +194,7 @@ def dead_run(log: RunLog) -> RunRecord:
 
 @pytest.mark.parametrize("way", ["read", "sweep"])
 def test_S3_a_run_that_is_marked_as_interrupted_gets_an_end_event_with_the_next_number(
-    log: RunLog, way: str
+    log: ServerLog, way: str
 ):
     dead_run(log)
     info = log.run("r") if way == "read" else (log.mark_interrupted(), log.run("r"))[1]
@@ -209,7 +209,7 @@ def test_S3_a_run_that_is_marked_as_interrupted_gets_an_end_event_with_the_next_
     assert len(log.events("r", 0)) == 3
 
 
-def test_S3_a_worker_that_was_taken_for_dead_writes_nothing_after_the_end(log: RunLog):
+def test_S3_a_worker_that_was_taken_for_dead_writes_nothing_after_the_end(log: ServerLog):
     run = dead_run(log)
     log.mark_interrupted()
     gone = log.keep([EventsToKeep(run, 3, [encode_event({"text": "late"})])])
@@ -236,7 +236,7 @@ def test_S3_a_worker_that_was_taken_for_dead_writes_nothing_after_the_end(log: R
     ]
 
 
-def test_S3_an_end_whose_reply_was_lost_can_be_written_again(log: RunLog):
+def test_S3_an_end_whose_reply_was_lost_can_be_written_again(log: ServerLog):
     log.database.write(lambda connection: connection.run(BEAT, (log.worker, 1.0)))
     run = add(log, "r", "running", created=1)
     run.status, run.finished, run.result = "success", 9.0, {}

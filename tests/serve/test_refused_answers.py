@@ -20,7 +20,7 @@ from foldline.graph import START, StateGraph, entrypoint, interrupt
 from foldline.serve import create_app
 from foldline.serve.log.answers import CONTINUED, Claim
 from foldline.serve.log.records import RunRecord
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.workflows import workflow
 from tests.serve.test_answers import APPROVE, WIRES, Shop, ask, dead_run, ended_runs
 
@@ -192,7 +192,7 @@ def test_S8_an_answer_is_not_asked_again_after_two_workers_were_killed(tmp_path:
 
     def second_dead_run(asked: Any) -> None:
         """Write what a worker leaves that was killed when it went on with the stored answer."""
-        log = RunLog(shop.log)
+        log = ServerLog(shop.log)
         info = log.run("dead-run")
         assert info is not None
         run = RunRecord(
@@ -221,10 +221,10 @@ def test_a_run_that_is_stopped_at_its_claim_has_an_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_written: bool
 ) -> None:
     shop = Shop(tmp_path, str(tmp_path / "runs.db"), seconds=0)
-    begin = RunLog.begin
+    begin = ServerLog.begin
     is_reached = threading.Event()
 
-    def slow_begin(log: RunLog, run: RunRecord, claims: list[Claim]) -> Any:
+    def slow_begin(log: ServerLog, run: RunRecord, claims: list[Claim]) -> Any:
         refusal = begin(log, run, claims) if is_written else None
         is_reached.set()
         time.sleep(0.3)
@@ -233,7 +233,7 @@ def test_a_run_that_is_stopped_at_its_claim_has_an_end(
     async def main() -> tuple[httpx.Response, httpx.Response, list[Any]]:
         async with shop.workers(1) as (client,):
             asked = await ask(client)
-            monkeypatch.setattr(RunLog, "begin", slow_begin)
+            monkeypatch.setattr(ServerLog, "begin", slow_begin)
             answer = asyncio.create_task(WIRES["runs"](client, asked, APPROVE))
             await asyncio.to_thread(is_reached.wait)
             body = {
@@ -265,7 +265,7 @@ def test_a_claim_that_fails_in_any_way_is_an_error_and_leaves_the_question_open(
         async with shop.workers(1) as (client,):
             asked = await ask(client)
             with monkeypatch.context() as patch:
-                patch.setattr(RunLog, "begin", broken)
+                patch.setattr(ServerLog, "begin", broken)
                 failed = await asyncio.wait_for(WIRES["runs"](client, asked, APPROVE), 10)
             return failed, await WIRES["runs"](client, asked, APPROVE)
 
@@ -276,7 +276,7 @@ def test_a_claim_that_fails_in_any_way_is_an_error_and_leaves_the_question_open(
 
 
 def test_a_claim_whose_reply_was_lost_is_made_once_when_it_is_repeated(tmp_path: Path) -> None:
-    log = RunLog(str(tmp_path / "runs.db"))
+    log = ServerLog(str(tmp_path / "runs.db"))
     run = RunRecord(
         "second", "", "agent", "runs", "t1", "running", time.time(), log.worker, None,
         resumes="first", first="first",

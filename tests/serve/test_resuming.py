@@ -22,7 +22,7 @@ from foldline.serve.keys import Caller
 from foldline.serve.log.answers import CONTINUED, Claim
 from foldline.serve.log.events import encode_event
 from foldline.serve.log.records import EventsToKeep, RunRecord
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.testing import ScriptedChatModel
 from tests.serve.process import ServeProcess
 from tests.serve.served import make_agent
@@ -30,7 +30,7 @@ from tests.serve.served import make_agent
 DEAD = "gone/1/2/3"
 
 
-def dead_run(log: RunLog, app: str, *, resumes: RunRecord | None = None) -> RunRecord:
+def dead_run(log: ServerLog, app: str, *, resumes: RunRecord | None = None) -> RunRecord:
     """Write a run of a thread whose worker has left."""
     id = f"run-{time.monotonic_ns()}"
     run = RunRecord(id, "", app, "native", "t", "running", time.time(), DEAD, None)
@@ -66,9 +66,9 @@ def start_thread(saver: Any) -> None:
 def test_S27_an_interrupted_run_is_continued_once_by_one_of_two_workers(tmp_path: Path):
     path, saver = str(tmp_path / "runs.db"), InMemorySaver()
     start_thread(saver)
-    run = dead_run(RunLog(path), "agent")
+    run = dead_run(ServerLog(path), "agent")
     apps = [agent_app(path, saver, auto_resume=True) for _ in range(2)]
-    log = RunLog(path)
+    log = ServerLog(path)
 
     async def main() -> list[RunRecord]:
         async with (
@@ -92,7 +92,7 @@ def test_S27_runs_without_a_checkpointer_or_without_the_setting_stay(
 ):
     path, saver = str(tmp_path / "runs.db"), InMemorySaver()
     start_thread(saver)
-    dead_run(RunLog(path), "chat" if auto_resume else "agent")
+    dead_run(ServerLog(path), "chat" if auto_resume else "agent")
     app = agent_app(path, saver, auto_resume=auto_resume)
     looks: list[int] = []
     find = app.server.host.log.interrupted_runs
@@ -114,7 +114,7 @@ def test_S27_runs_without_a_checkpointer_or_without_the_setting_stay(
 
 
 def test_S27_a_run_is_continued_at_most_three_times(tmp_path: Path):
-    log = RunLog(str(tmp_path / "runs.db"))
+    log = ServerLog(str(tmp_path / "runs.db"))
     run = dead_run(log, "agent")
     found = [len(log.interrupted_runs(0.0, 3))]
     for _ in range(3):

@@ -12,12 +12,12 @@ import pytest
 from foldline._storage import forget
 from foldline.serve.log.events import encode_event
 from foldline.serve.log.records import EventsToKeep, RunRecord
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from tests.servers.databases import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]
 
-Deletion = Callable[[RunLog, str], object]
+Deletion = Callable[[ServerLog, str], object]
 DELETIONS: dict[str, Deletion] = {
     "run": lambda log, _: log.delete_run("r"),
     "thread": lambda log, _: log.delete_thread("ada", "t"),
@@ -33,13 +33,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
-def begin_run(log: RunLog) -> RunRecord:
+def begin_run(log: ServerLog) -> RunRecord:
     run = RunRecord("r", "ada", "app", "wire", "t", "running", 1.0, log.worker, None)
     log.keep([EventsToKeep(run, 1, [encode_event({"text": "first"})], is_new=True)])
     return run
 
 
-def rows(log: RunLog) -> list[tuple[object, ...]]:
+def rows(log: ServerLog) -> list[tuple[object, ...]]:
     return log.database.rows("SELECT run, seq FROM serve_events ORDER BY seq")
 
 
@@ -48,7 +48,7 @@ def rows(log: RunLog) -> list[tuple[object, ...]]:
 def test_events_of_a_run_that_was_deleted_under_way_are_not_stored(
     deletion: str, is_over: bool, place: str
 ):
-    log = RunLog(place)
+    log = ServerLog(place)
     run = begin_run(log)
     DELETIONS[deletion](log, place)
 
@@ -62,7 +62,7 @@ def test_events_of_a_run_that_was_deleted_under_way_are_not_stored(
 def test_a_deletion_waits_for_events_that_are_being_written_and_deletes_them_too(
     deletion: str, postgres_url: str
 ):
-    log = RunLog(postgres_url)
+    log = ServerLog(postgres_url)
     begin_run(log)
 
     with ThreadPoolExecutor() as pool, psycopg.connect(postgres_url) as worker:

@@ -19,7 +19,7 @@ import pytest
 from foldline.exceptions import StoreError, UsageError
 from foldline.serve.log.events import encode_event
 from foldline.serve.log.records import OVER, EventsToKeep, RunRecord, make_event
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.serve.log.upkeep import back_up, check_log, read_status, stored_versions, vacuum
 from tests.serve.process import ROOT, ServeProcess
 from tests.servers.databases import (  # noqa: F401  fixtures
@@ -39,7 +39,7 @@ def foldline(*args: str, **environment: str) -> subprocess.CompletedProcess[str]
     )  # fmt: skip
 
 
-def write_run(log: RunLog, id: str, status: str = "success", size: int = 3) -> None:
+def write_run(log: ServerLog, id: str, status: str = "success", size: int = 3) -> None:
     run = RunRecord(id, "", "chat", "runs", None, "running", 1.0, log.worker, None)
     events = [encode_event(make_event("chunk", "x" * 50, number)) for number in range(size)]
     log.keep([EventsToKeep(run, 1, events, is_new=True)])
@@ -56,7 +56,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def rows_of(place: str, id: str) -> Any:
     """Return everything that the tables have of a run, as it is."""
-    log = RunLog(place)
+    log = ServerLog(place)
     try:
         events = "SELECT run, seq, last, data FROM serve_events WHERE run = ? ORDER BY seq"
         return [
@@ -105,7 +105,7 @@ def test_S44_a_backup_under_load_has_every_run_that_was_over_and_the_others_are_
     finally:
         process.stop(signal.SIGKILL)
     assert {id: rows_of(copy, id) for id in over} == before
-    log = RunLog(copy)
+    log = ServerLog(copy)
     log.mark_interrupted()
     found = [log.run(id) for id in open_runs]
     assert [run.status for run in found if run is not None] == ["interrupted"] * 5
@@ -114,7 +114,7 @@ def test_S44_a_backup_under_load_has_every_run_that_was_over_and_the_others_are_
 
 
 def test_S44_status_prints_versions_and_runs_and_changes_nothing(place):
-    log = RunLog(place)
+    log = ServerLog(place)
     write_run(log, "a")
     write_run(log, "b", "error")
     log.close()
@@ -179,7 +179,7 @@ def test_S45_a_log_of_an_older_version_is_shown_as_it_is_and_migrated_on_demand(
     status = read_status(place)
     assert status.is_current
     assert set(status.runs or {}) == OVER | {"running"}
-    log = RunLog(place)
+    log = ServerLog(place)
     assert {id: run.status for id in OVER if (run := log.run(id)) is not None} == {
         status: status for status in OVER
     }
@@ -193,7 +193,7 @@ def test_S45_a_log_of_an_older_version_is_shown_as_it_is_and_migrated_on_demand(
 
 
 def test_S44_verify_finds_gaps_wrong_counts_and_events_of_no_run(place):
-    log = RunLog(place)
+    log = ServerLog(place)
     for id in ("fine", "gap", "short", "torn"):
         write_run(log, id)
     log.database.write(
@@ -218,7 +218,7 @@ def test_S44_verify_finds_gaps_wrong_counts_and_events_of_no_run(place):
 
 def test_S44_verify_finds_a_damaged_file(tmp_path):
     path = tmp_path / "runs.db"
-    log = RunLog(str(path))
+    log = ServerLog(str(path))
     for number in range(40):
         write_run(log, f"run-{number}", size=60)
     log.close()
@@ -237,7 +237,7 @@ def test_S44_verify_finds_a_damaged_file(tmp_path):
 
 @pytest.mark.slow
 def test_S44_vacuum_gives_the_space_of_deleted_runs_back(place):
-    log = RunLog(place)
+    log = ServerLog(place)
     for number in range(100):
         write_run(log, f"run-{number}", size=200)
     for number in range(99):
@@ -259,7 +259,7 @@ def test_S44_vacuum_gives_the_space_of_deleted_runs_back(place):
 
 
 def test_S44_a_backup_does_not_write_over_a_file_and_refuses_what_is_no_log(tmp_path, postgres_url):
-    RunLog(str(tmp_path / "runs.db")).close()
+    ServerLog(str(tmp_path / "runs.db")).close()
     (tmp_path / "there").write_text("mine")
     (tmp_path / "no.db").write_text("not a database at all, but a text of some length" * 50)
 
@@ -276,7 +276,7 @@ def test_S44_a_backup_does_not_write_over_a_file_and_refuses_what_is_no_log(tmp_
 
 
 def test_S44_the_copy_is_for_its_owner_alone(tmp_path):
-    RunLog(str(tmp_path / "runs.db")).close()
+    ServerLog(str(tmp_path / "runs.db")).close()
 
     back_up(str(tmp_path / "runs.db"), tmp_path / "copy.db")
 

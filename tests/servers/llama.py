@@ -12,7 +12,7 @@ import pytest
 
 from foldline.providers.local.fetch import model_path
 from foldline.providers.local.prompt_state import PromptState, state_folder
-from foldline.providers.local.runtime import Runtime, RuntimeSettings
+from foldline.providers.local.runtime import LocalRuntime, RuntimeSettings
 from foldline.providers.local.template import tools_template
 
 
@@ -24,7 +24,7 @@ class LlamaServer:
     """Without `/v1`: add it for OpenAI's wire, leave it for Anthropic's."""
     api_key: str
     model: str
-    runtime: Runtime
+    runtime: LocalRuntime
 
     @property
     def openai_url(self) -> str:
@@ -53,6 +53,6 @@ WARM_UP = {
 @pytest.fixture(scope="session")
 def llama() -> LlamaServer:
     settings = RuntimeSettings(template=tools_template(), state_folder=state_folder())
-    runtime = Runtime.of(model_path(), settings)
+    runtime = LocalRuntime.of(model_path(), settings)
     PromptState(runtime).prepare(WARM_UP)
     return LlamaServer(runtime.address, runtime.api_key, runtime.name, runtime)

@@ -39,7 +39,7 @@ from foldline.runnables import RunnableLambda
 from foldline.serve.log.answers import SCHEMA as ANSWER_SCHEMA
 from foldline.serve.log.holds import SCHEMA as HOLD_SCHEMA
 from foldline.serve.log.requests import SCHEMA as REQUEST_SCHEMA
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.serve.log.schema import SCHEMA as SERVE_SCHEMA
 from foldline.stores import SQLiteStore
 from foldline.studio.datasets import DatasetRoutes
@@ -186,7 +186,7 @@ def test_an_old_file_of_jobs_opens(tmp_path: Path):
 
 
 def test_an_old_file_of_a_run_log_opens(tmp_path: Path):
-    log = RunLog(str(restore("serve", tmp_path)))
+    log = ServerLog(str(restore("serve", tmp_path)))
     run = log.run("run-1")
     assert run is not None
     assert (run.status, run.result) == ("success", {"output": "HI"})

@@ -29,7 +29,7 @@ from foldline.messages import HumanMessage
 from foldline.outputs import Generation
 from foldline.serve.log.events import encode_event
 from foldline.serve.log.records import EventsToKeep, RunRecord, make_event
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.stores import PostgresByteStore, SQLiteStore
 from foldline.utils.data_places import is_url
 from foldline.vectorstores import SQLiteVectorStore
@@ -148,8 +148,8 @@ KINDS = {
     ),
     "run log": Kind(
         "serve_runs",
-        RunLog,
-        RunLog,
+        ServerLog,
+        ServerLog,
         write_runs,
         lambda store, names: [name for name in names if store.run(name) and store.events(name, 0)],
     ),

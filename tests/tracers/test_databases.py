@@ -22,7 +22,7 @@ from foldline.messages import AIMessage
 from foldline.runnables import RunnableLambda
 from foldline.serve import create_app
 from foldline.serve.log.records import ThreadInfo
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.testing import ScriptedChatModel
 from foldline.tracers import TraceStore
 from foldline.tracers._open import open_tracer
@@ -311,7 +311,7 @@ def test_a_served_run_is_forgotten_with_its_trace(
             body = {"app": "shout", "input": "hello", "config": config, "wait": True}
             answer = client.post("/runs", json={**body, "thread_id": f"of-{user}"})
             assert answer.json().get("output") == "HELLO", answer.text
-    runs = RunLog(log)
+    runs = ServerLog(log)
     for user in ("ada", "bob"):
         runs.put_thread(ThreadInfo(f"of-{user}", "", "shout", time.time(), {}))
     before = [run.thread for run in runs.runs("")]

@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 
 from foldline.exceptions import LimitExceededError, ModelTimeoutError, UsageError
-from foldline.transports import Limits, NativeTransport, Request, Timeouts
+from foldline.transports import NativeTransport, Request, SizeLimits, Timeouts
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import Caller
 
@@ -82,7 +82,7 @@ def test_F_T08_a_flood_of_pings_ends_at_the_limit(
 
     async def body() -> None:
         nonlocal size
-        request = Request(url=url, timeouts=Timeouts(idle=30), limits=Limits(message=1 << 20))
+        request = Request(url=url, timeouts=Timeouts(idle=30), limits=SizeLimits(message=1 << 20))
         async with (
             live_caller.open(request) as response,
             aclosing(response.chunks(progress_only=True)) as chunks,

@@ -16,7 +16,7 @@ from foldline.exceptions import (
     StreamInterruptedError,
     UsageError,
 )
-from foldline.transports import Limits, Request, Timeouts
+from foldline.transports import Request, SizeLimits, Timeouts
 from tests.servers import Answer, FaultServer, json_answer, redirect
 from tests.servers.script import gzip_answer
 from tests.transports.conftest import Caller
@@ -239,7 +239,7 @@ def test_headers_beyond_the_limit(
 def test_a_body_beyond_the_limit(caller: Caller, fault_server: FaultServer) -> None:
     url = fault_server.script("/a", Answer(b"x" * 5000))
     with pytest.raises(LimitExceededError, match="4000"):
-        caller.read(url, limits=Limits(message=4000))
+        caller.read(url, limits=SizeLimits(message=4000))
 
 
 @pytest.mark.parametrize(

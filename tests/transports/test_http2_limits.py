@@ -26,7 +26,7 @@ from foldline.exceptions import (
     ModelTimeoutError,
     SecurityError,
 )
-from foldline.transports import HttpOptions, Limits, Timeouts, transport_for
+from foldline.transports import HttpOptions, SizeLimits, Timeouts, transport_for
 from tests.servers.hostile_http2 import OK, Behaviour, HostileServer, Peer
 from tests.transports.conftest import Caller
 from tests.transports.http2_calls import HELLO, STREAM_1, answer, call, frames
@@ -65,7 +65,7 @@ def test_headers_over_the_limit(name: str, blocking: bool) -> None:
 
 
 def test_the_limits_of_the_request(blocking: bool) -> None:
-    few = call(answer(headers=(*OK, ("x", "v" * 600))), blocking, limits=Limits(headers=500))
+    few = call(answer(headers=(*OK, ("x", "v" * 600))), blocking, limits=SizeLimits(headers=500))
     assert type(few.error) is LimitExceededError
     redirect = call(
         answer(headers=((":status", "302"), ("location", "https://b.example"))), blocking
@@ -88,7 +88,9 @@ def test_a_body_over_the_limit(blocking: bool) -> None:
     with HostileServer(behave) as server:
         transport = transport_for(HttpOptions(http2=True, ca=server.ca_pem))
         with pytest.raises(LimitExceededError):
-            Caller(transport, blocking=blocking).read(server.url, limits=Limits(message=100_000))
+            Caller(transport, blocking=blocking).read(
+                server.url, limits=SizeLimits(message=100_000)
+            )
         assert server.wait(lambda: not server.open_count())
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from foldline._config import RunnableConfig
 from foldline._run import Run
 from foldline.agents.checkpoint.records import Record, Thread
-from foldline.agents.limits import Bounds
+from foldline.agents.limits import RunBounds
 from foldline.agents.runtime import Runtime
 from foldline.agents.setup import Setup
 from foldline.workflows import runtime as task_runtime
@@ -41,7 +41,7 @@ class AgentContext(RunContext[Thread]):
         self.setup = setup
         self.is_observed: bool = bool(self.wants) or run.manager is not None
         """Whether events of a step are visible before the step is stored."""
-        self.bounds = Bounds(setup.name, setup.limits, run)
+        self.bounds = RunBounds(setup.name, setup.limits, run)
         outer_task = current_task.get()  # a nested agent inherits context and store
         store = setup.store
         if store is None and outer_task is not None:

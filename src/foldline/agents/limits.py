@@ -10,13 +10,13 @@ from foldline._run import Run
 from foldline.exceptions import RecursionLimitError
 from foldline.language_models._call.policies.usage import SCOPE, Limits, UsageScope, current_usage
 
-__all__ = ["Bounds"]
+__all__ = ["RunBounds"]
 
 DEFAULT_MAX_STEPS = 100
 """Model calls and tool steps in one run, unless `recursion_limit` is set."""
 
 
-class Bounds:
+class RunBounds:
     """Counts the steps of one run, and runs its work in its usage scope."""
 
     def __init__(self, name: str, limits: Limits | None, run: Run) -> None:

@@ -11,7 +11,7 @@ from foldline.exceptions import MissingExtraError, UsageError
 
 __all__ = ["select"]
 
-Step: TypeAlias = str | int | None
+PathStep: TypeAlias = str | int | None
 """A key, an index, or None for all items of a list."""
 STEP = re.compile(
     r"""\.?\[(?P<place>-?\d+)\]|\.?\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\.?(?P<each>\[\])"""
@@ -31,9 +31,9 @@ def select(expression: str, value: Any) -> Iterator[Any]:  # noqa: ANN401  JSON
     yield from values
 
 
-def _steps(expression: str) -> list[Step] | None:
+def _steps(expression: str) -> list[PathStep] | None:
     """Return the steps of an expression; None where it needs the `jq` package."""
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     for part in expression.split("|"):
         text = part.strip()
         at = 0
@@ -48,7 +48,7 @@ def _steps(expression: str) -> list[Step] | None:
     return steps
 
 
-def _step(match: re.Match[str]) -> Step:
+def _step(match: re.Match[str]) -> PathStep:
     if match["each"]:
         return None
     if match["place"]:
@@ -57,7 +57,7 @@ def _step(match: re.Match[str]) -> Step:
     return str(json.loads(quoted)) if quoted else match["key"]
 
 
-def _follow(values: Iterator[Any], step: Step, expression: str) -> Iterator[Any]:
+def _follow(values: Iterator[Any], step: PathStep, expression: str) -> Iterator[Any]:
     for value in values:
         if step is None:
             if not isinstance(value, list | dict):

@@ -20,7 +20,7 @@ from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import GraphPlan
 from foldline.graph.records import (
     GraphThread,
-    Task,
+    PlannedTask,
 )
 from foldline.graph.schema import ROOT
 from foldline.graph.start import check_message
@@ -198,7 +198,12 @@ class CompiledStateGraph(
         )
 
     def _graph_task(
-        self, task: Task, thread: GraphThread, state: RunnableConfig | None, *, is_present: bool
+        self,
+        task: PlannedTask,
+        thread: GraphThread,
+        state: RunnableConfig | None,
+        *,
+        is_present: bool,
     ) -> GraphTask:
         """Return a task of the step as callers see it: with its result, or what it asked, or why it failed."""
         outcome, error = thread.finished.get(task.id), thread.error_of(task.id)
@@ -220,7 +225,7 @@ class CompiledStateGraph(
         )
 
     def _task_state(
-        self, task: Task, thread: GraphThread, thread_id: str, namespace: str
+        self, task: PlannedTask, thread: GraphThread, thread_id: str, namespace: str
     ) -> RunnableConfig | None:
         """Return the config of the nested graph that a task runs; None if it runs none."""
         nested = _graph_in(self.plan.nodes.get(task.name))

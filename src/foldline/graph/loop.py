@@ -22,7 +22,7 @@ from contextlib import aclosing, suppress
 from typing import Any
 
 from foldline.exceptions import GraphRecursionError, StoreError
-from foldline.graph.records import Task, TaskOutcome, encode_target, record
+from foldline.graph.records import PlannedTask, TaskOutcome, encode_target, record
 from foldline.graph.run_state import GraphRun
 from foldline.graph.start import GraphStart
 from foldline.graph.task_run import ParentCommand, TaskRun
@@ -147,7 +147,7 @@ class GraphLoop(GraphRun):
             reopened_questions(error)[:] = [question for items in questions for question in items]
         return error
 
-    async def _run_one(self, task: Task) -> TaskOutcome:
+    async def _run_one(self, task: PlannedTask) -> TaskOutcome:
         try:
             outcome = await TaskRun(self, task).outcome()
         except FlowInterrupt as stop:
@@ -163,13 +163,13 @@ class GraphLoop(GraphRun):
         self.publish_result(task, outcome.update)
         return outcome
 
-    async def _keep_failure(self, task: Task, error: Exception) -> None:
+    async def _keep_failure(self, task: PlannedTask, error: Exception) -> None:
         """Record why a task failed, for `get_state`; a failing store does not replace the error."""
         if self.context.log is not None and not ends_run(error):
             with suppress(StoreError):
                 await self.append(record("fail", id=task.id, error=encode_error(error)))
 
-    async def _run_parallel(self, task: Task) -> None:
+    async def _run_parallel(self, task: PlannedTask) -> None:
         """Run one of several tasks; it is stored at once, so that it is not repeated if another fails or stops."""
         outcome = await self._run_one(task)
         if self.context.log is not None:

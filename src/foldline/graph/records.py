@@ -41,7 +41,7 @@ from foldline.workflows.values import pack, to_text, unpack
 
 __all__ = [
     "GraphThread",
-    "Task",
+    "PlannedTask",
     "TaskOutcome",
     "decode_target",
     "encode_target",
@@ -71,7 +71,7 @@ KINDS = BASES | {"task", "fail", "pause", "stop", "resume", "claim"}
 
 
 @dataclass(slots=True)
-class Task:
+class PlannedTask:
     """A node that runs in a step."""
 
     name: str
@@ -294,7 +294,7 @@ class GraphThread(ThreadState):
         self.chain = set() if id is None else {id}
         self.is_paused = False
 
-    def values_now(self, tasks: Sequence[Task]) -> Values:
+    def values_now(self, tasks: Sequence[PlannedTask]) -> Values:
         """Return the state with the results of the tasks of the current step that are finished."""
         if not self.finished:
             return self.values
@@ -315,14 +315,16 @@ class GraphThread(ThreadState):
         encoded = self.failures.get(task_id)
         return None if encoded is None else decode_error(encoded, f"the task {task_id}")
 
-    def tasks(self, place: str) -> list[Task]:
+    def tasks(self, place: str) -> list[PlannedTask]:
         """Return the tasks of the next step: nodes by name, then `Send`s in their order."""
         names = sorted({name for name in self.next if isinstance(name, str) and name != END})
         sends = [target for target in self.next if isinstance(target, Send)]
         seed = f"{place}/{self.seed or self.step}"
-        tasks = [Task(name, _task_id(seed, name, ""), ("__pregel_pull", name)) for name in names]
+        tasks = [
+            PlannedTask(name, _task_id(seed, name, ""), ("__pregel_pull", name)) for name in names
+        ]
         return tasks + [
-            Task(
+            PlannedTask(
                 send.node,
                 _task_id(seed, send.node, str(number)),
                 ("__pregel_push", number),

@@ -17,8 +17,8 @@ from foldline.graph.records import (
     BASES,
     STARTS,
     GraphThread,
+    PlannedTask,
     Target,
-    Task,
     TaskOutcome,
     decode_target,
     encode_target,
@@ -81,7 +81,7 @@ class GraphRun(RunLoop[RunContext[GraphThread]]):
         self.output_keys: str | list[str] | None = _output_keys(
             run.kwargs.get("output_keys"), self.plan
         )
-        self.tasks: list[Task] = []
+        self.tasks: list[PlannedTask] = []
         self.before: frozenset[str] = _names(
             "interrupt_before",
             run.kwargs.get("interrupt_before"),
@@ -220,7 +220,7 @@ class GraphRun(RunLoop[RunContext[GraphThread]]):
                 ),
             )
 
-    def publish_task(self, task: Task, value: object) -> None:
+    def publish_task(self, task: PlannedTask, value: object) -> None:
         """Publish that a task begins."""
         if "tasks" in self.wants:
             data = {
@@ -235,7 +235,7 @@ class GraphRun(RunLoop[RunContext[GraphThread]]):
 
     def publish_result(
         self,
-        task: Task,
+        task: PlannedTask,
         update: Values,
         error: Exception | None = None,
         interrupts: Sequence[Interrupt] = (),

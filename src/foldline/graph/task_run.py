@@ -14,7 +14,7 @@ from foldline.exceptions import InvalidUpdateError
 from foldline.graph.cache import cache_key
 from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import check_target
-from foldline.graph.records import Target, Task, TaskOutcome
+from foldline.graph.records import PlannedTask, Target, TaskOutcome
 from foldline.graph.runtime import (
     ExecutionInfo,
     Runtime,
@@ -48,7 +48,7 @@ class ParentCommand(BaseException):
 class TaskRun:
     """One task of a step."""
 
-    def __init__(self, loop: GraphRun, task: Task) -> None:
+    def __init__(self, loop: GraphRun, task: PlannedTask) -> None:
         self.loop = loop
         self.task = task
         self.spec: NodeSpec = loop.plan.nodes[task.name]

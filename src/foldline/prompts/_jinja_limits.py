@@ -39,7 +39,7 @@ SPEND_ITEMS = "foldline_spend_items"
 FIELD = re.compile(r"%(?:\([^)]*\))?([^a-zA-Z%]*)")
 
 
-class Budget:
+class RenderBudget:
     """The remaining budget of one rendering."""
 
     __slots__ = ("checks", "started", "steps", "text")
@@ -63,7 +63,7 @@ class Budget:
             raise _limit_error(f"{MAX_SECONDS:g} seconds of processor time")
 
 
-_BUDGET: ContextVar[Budget] = ContextVar("jinja budget")
+_BUDGET: ContextVar[RenderBudget] = ContextVar("jinja budget")
 
 
 def _limit_error(limit: str) -> LimitExceededError:
@@ -75,7 +75,7 @@ def _limit_error(limit: str) -> LimitExceededError:
 @contextmanager
 def budget() -> Iterator[None]:
     """Run a block with a new budget."""
-    token = _BUDGET.set(Budget())
+    token = _BUDGET.set(RenderBudget())
     try:
         yield
     finally:

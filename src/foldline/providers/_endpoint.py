@@ -40,8 +40,8 @@ from foldline.providers._keys import (
     public_query,
     refuse_password,
 )
-from foldline.providers._wire import Failure, error_class, read_failure, request_id, retry_after
-from foldline.transports import HttpOptions, Limits, Request, Response, Timeouts, Transport
+from foldline.providers._wire import WireFailure, error_class, read_failure, request_id, retry_after
+from foldline.transports import HttpOptions, Request, Response, SizeLimits, Timeouts, Transport
 from foldline.transports._default import default_transport, transport_for
 from foldline.transports._environment import proxy_secrets
 from foldline.transports.base import DEFAULT_TIMEOUTS
@@ -105,7 +105,7 @@ class Endpoint(BaseModel):
     """A custom `foldline.transports.Transport`; default: one shared by the process."""
     http: HttpOptions | None = Field(default=None, exclude=True)
     """Proxy, certificates, HTTP/2 and other options of a transport used by this model only."""
-    limits: Limits = Field(default_factory=Limits, exclude=True, repr=False)
+    limits: SizeLimits = Field(default_factory=SizeLimits, exclude=True, repr=False)
     """The largest responses accepted from the server."""
 
     @field_validator("timeout")
@@ -125,7 +125,7 @@ class Endpoint(BaseModel):
     @field_validator("limits", "http", mode="before")
     @classmethod
     def _check_names(cls, value: object, info: ValidationInfo) -> object:
-        kind = Limits if info.field_name == "limits" else HttpOptions
+        kind = SizeLimits if info.field_name == "limits" else HttpOptions
         names = [field.name for field in dataclass_fields(kind)]
         for name in value if isinstance(value, Mapping) else ():
             if name not in names:
@@ -259,7 +259,7 @@ class Endpoint(BaseModel):
         try:
             failure = self._read_error(parse_wire(text))
         except JsonError:
-            failure = Failure(message=_page_message(text, response.status))
+            failure = WireFailure(message=_page_message(text, response.status))
         return self._failure_error(
             failure,
             status=response.status,
@@ -277,7 +277,7 @@ class Endpoint(BaseModel):
         )
 
     def _failure_error(
-        self, failure: Failure, *, status: int | None = None, **details: Any
+        self, failure: WireFailure, *, status: int | None = None, **details: Any
     ) -> ModelError:
         status = status or failure.status
         # An unknown failure inside a stream is the provider's fault.
@@ -296,7 +296,7 @@ class Endpoint(BaseModel):
             message, provider=self._provider, model=self._model_name, **details
         )
 
-    def _read_error(self, body: object) -> Failure:
+    def _read_error(self, body: object) -> WireFailure:
         """Return the code, type and message of an error's JSON."""
         return read_failure(body)
 

@@ -18,7 +18,7 @@ from foldline.providers._wire import (
     guarded,
     malformed_payload,
 )
-from foldline.transports import Limits
+from foldline.transports import SizeLimits
 
 __all__ = ["Reading", "StreamReading"]
 
@@ -61,7 +61,7 @@ class StreamReading:
         is_end: Callable[[str], bool],
         parse: Callable[[str], Any],
         malformed: Malformed,
-        limits: Limits,
+        limits: SizeLimits,
     ) -> None:
         self._decoder = decoder
         self._is_end = is_end

@@ -13,7 +13,7 @@ from foldline.exceptions import FoldlineError, LimitExceededError
 from foldline.outputs import GenerationChunk
 from foldline.providers._endpoint import Body
 from foldline.providers._wire import Malformed, guarded
-from foldline.transports import Limits
+from foldline.transports import SizeLimits
 
 __all__ = ["TextDecoder", "TextReading"]
 
@@ -54,7 +54,7 @@ class TextReading:
         decoder: TextDecoder,
         parse: Callable[[str | bytes], Any],
         malformed: Malformed,
-        limits: Limits,
+        limits: SizeLimits,
         *,
         by_line: bool,
     ) -> None:

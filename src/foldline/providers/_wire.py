@@ -41,9 +41,9 @@ __all__ = [
     "MALFORMED_PAYLOAD_ERRORS",
     "ErrorTable",
     "Fail",
-    "Failure",
     "Malformed",
     "WireDecoder",
+    "WireFailure",
     "answered_ids",
     "check_messages",
     "digest",
@@ -130,7 +130,7 @@ def merge_settings(
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class WireFailure:
     """An error as the vendor reports it."""
 
     code: str | None = None
@@ -141,19 +141,19 @@ class Failure:
     """The request's id, if the body contains it."""
 
 
-def read_failure(body: object) -> Failure:
+def read_failure(body: object) -> WireFailure:
     """Return the code, type, message and status of an error's JSON, in any vendor's layout."""
     if isinstance(body, list) and body:  # Google wraps the errors of a stream in a list
         body = body[0]
     error = _error_in(body)
     if isinstance(error, str):
-        return Failure(message=error)
+        return WireFailure(message=error)
     if not isinstance(error, dict):
-        return Failure()
+        return WireFailure()
     request_id = body.get("request_id") if isinstance(body, dict) else None
     kind = error.get("type") or error.get("status")
     numbers = (error.get("code"), error.get("status"), error.get("status_code"))
-    return Failure(
+    return WireFailure(
         code=_as_text(error.get("code")),
         kind=None if kind == "error" else _as_text(kind),
         message=_as_text(error.get("message") or error.get("detail")),
@@ -184,7 +184,9 @@ def is_error_body(data: object) -> bool:
     return isinstance(data, dict) and (bool(data.get("error")) or data.get("type") == "error")
 
 
-def error_class(failure: Failure, status: int | None, table: ErrorTable) -> type[ModelError] | None:
+def error_class(
+    failure: WireFailure, status: int | None, table: ErrorTable
+) -> type[ModelError] | None:
     """Return the class of an error: by the vendor's code, its type, its message, then the HTTP status.
 
     A word that contradicts the status is passed over: gateways call every failure a `server_error`.

@@ -15,7 +15,7 @@ from foldline.protocol.events import Event
 from foldline.protocol.writer import EventWriter
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._http import HttpChatModel
-from foldline.providers._wire import ErrorTable, Failure, WireDecoder
+from foldline.providers._wire import ErrorTable, WireDecoder, WireFailure
 
 __all__ = [
     "Body",
@@ -23,12 +23,12 @@ __all__ = [
     "Decoder",
     "Endpoint",
     "ErrorTable",
-    "Failure",
     "HttpChatModel",
     "WireDecoder",
+    "WireFailure",
 ]
 
-publish(__name__, HttpChatModel, Endpoint, Failure, WireDecoder)
+publish(__name__, HttpChatModel, Endpoint, WireFailure, WireDecoder)
 
 
 class Decoder:

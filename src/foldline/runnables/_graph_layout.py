@@ -38,7 +38,7 @@ class Item:
 
 
 @dataclass
-class Route:
+class EdgePath:
     """An edge as drawn: from the upper node through bends to the lower one."""
 
     items: list[Item]
@@ -53,7 +53,7 @@ class Layout:
 
     boxes: dict[str, Item]
     layers: list[list[Item]]
-    routes: list[Route]
+    routes: list[EdgePath]
     loops: set[str]
     """Nodes that have an edge to themselves."""
 
@@ -183,7 +183,7 @@ def _route(
     is_upward: bool,  # noqa: FBT001  private, with one caller
     edge: Edge,
     layers: list[list[Item]],
-) -> Route:
+) -> EdgePath:
     layers_between = range(upper.layer + 1, lower.layer)
     label_at = layers_between[len(layers_between) // 2] if edge.data is not None else None
     items = [upper]
@@ -196,7 +196,7 @@ def _route(
     for upper_item, lower_item in pairwise(items):
         upper_item.below.append(lower_item)
         lower_item.above.append(upper_item)
-    return Route(items, is_upward, edge)
+    return EdgePath(items, is_upward, edge)
 
 
 # -- order

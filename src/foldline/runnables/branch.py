@@ -21,7 +21,7 @@ Input = TypeVar("Input", contravariant=True, default=Any)
 Output = TypeVar("Output", covariant=True, default=Any)
 In = TypeVar("In")
 Out = TypeVar("Out")
-Step: TypeAlias = (
+BranchStep: TypeAlias = (
     Runnable[In, Out]
     | Callable[[In], Coroutine[Any, Any, Out]]
     | Callable[[In], Out]
@@ -52,8 +52,9 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
 
     def __init__(
         self,
-        *branches: tuple[Step[Input, Any], Step[Input, Output]] | Step[Input, Output],
-        default: Step[Input, Output] | None = None,
+        *branches: tuple[BranchStep[Input, Any], BranchStep[Input, Output]]
+        | BranchStep[Input, Output],
+        default: BranchStep[Input, Output] | None = None,
         **fields: Any,
     ) -> None:
         """Take (condition, runnable) pairs and, last, the default."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import floor
 
 from foldline.exceptions import UsageError
-from foldline.runnables._graph_layout import Item, Layout, Route, columns, lay_out, left_of
+from foldline.runnables._graph_layout import EdgePath, Item, Layout, columns, lay_out, left_of
 from foldline.runnables.graph import Edge
 
 __all__ = ["AsciiCanvas", "VertexViewer", "draw_ascii"]
@@ -132,7 +132,7 @@ def _rows(layout: Layout) -> list[int]:
     return rows
 
 
-def _draw_route(canvas: AsciiCanvas, route: Route, rows: list[int], layout: Layout) -> None:
+def _draw_route(canvas: AsciiCanvas, route: EdgePath, rows: list[int], layout: Layout) -> None:
     char = "." if route.edge.conditional else "*"
     for upper, lower in zip(route.items, route.items[1:], strict=False):
         top = rows[upper.layer] + _height(layout, upper.layer)
@@ -143,7 +143,7 @@ def _draw_route(canvas: AsciiCanvas, route: Route, rows: list[int], layout: Layo
             canvas.line(_column(lower), bottom, _column(lower), end, char)
 
 
-def _draw_tip(canvas: AsciiCanvas, route: Route, rows: list[int]) -> None:
+def _draw_tip(canvas: AsciiCanvas, route: EdgePath, rows: list[int]) -> None:
     upper, lower = route.items[0], route.items[-1]
     if route.is_upward:
         canvas.point(_column(upper), rows[upper.layer] + BOX_ROWS, "^")

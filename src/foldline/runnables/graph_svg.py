@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from foldline.runnables._graph_layout import Item, Layout, Route, lay_out
+from foldline.runnables._graph_layout import EdgePath, Item, Layout, lay_out
 from foldline.runnables.graph import Edge, Node
 
 __all__ = ["draw_svg"]
@@ -82,7 +82,7 @@ def _half(item: Item) -> float:
     return BOX / 2 if item.is_box else LABEL / 2 if item.text is not None else 0
 
 
-def _route(route: Route, tops: list[int]) -> str:
+def _route(route: EdgePath, tops: list[int]) -> str:
     path, previous = "", None
     for item in route.items:
         x, y, half = _x(item), _y(item, tops), _half(item)

@@ -23,7 +23,7 @@ from foldline.serve.apps import Servable, ServedApp, as_apps
 from foldline.serve.errors import ServeError
 from foldline.serve.host import RunHost
 from foldline.serve.keys import KeyStore
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.metrics_beat import MetricsBeat
 from foldline.serve.notify import notify_ready
@@ -138,7 +138,7 @@ def create_app(
     settings = _read_settings(settings, options)
     _check_arguments(callbacks, store, metrics_folder)
     served: dict[str, ServedApp] = as_apps(apps)
-    log = RunLog(settings.log)
+    log = ServerLog(settings.log)
     handlers = list(callbacks)
     tracer = open_tracer(settings.traces) if settings.traces is not None else None
     if tracer is not None:

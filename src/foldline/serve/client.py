@@ -34,7 +34,7 @@ from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS
 from foldline.runnables.base import Runnable
 from foldline.serve.json_object import JsonObject
 from foldline.tracers._trace_out import trace_headers
-from foldline.transports import Limits, Request, Response, Timeouts, Transport
+from foldline.transports import Request, Response, SizeLimits, Timeouts, Transport
 from foldline.transports._default import default_transport
 from foldline.utils.json import JsonError, parse_wire
 from foldline.utils.options import check_options
@@ -45,7 +45,7 @@ __all__ = ["RemoteRunnable"]
 
 RECONNECTS: Final = 5
 PAUSE: Final = 0.2
-LIMITS: Final = Limits()
+LIMITS: Final = SizeLimits()
 MAX_WAIT: Final = 1e9
 """Longer waits that a server asks for are not believed."""
 

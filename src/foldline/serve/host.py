@@ -34,7 +34,7 @@ from foldline.serve.live import EVENTS_AT_ONCE, FREE_EVENTS, Committer, LiveRun
 from foldline.serve.log.answers import Claim
 from foldline.serve.log.events import Events
 from foldline.serve.log.records import RunRecord, RunStatus
-from foldline.serve.log.run_log import NEVER, RunLog
+from foldline.serve.log.run_log import NEVER, ServerLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.metrics_watch import RunWatch
 from foldline.serve.outcome import note_refusal, questions_of, usage_and_cost
@@ -80,7 +80,7 @@ class RunHost:
 
     def __init__(
         self,
-        log: RunLog,
+        log: ServerLog,
         settings: ServeSettings,
         metrics: Metrics,
         callbacks: list[BaseCallbackHandler],

@@ -33,7 +33,7 @@ from foldline.serve.log.holds import (
     seconds_until_free,
     settle_hold,
 )
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 
 __all__ = ["KeyLedger", "KeyLedgers"]
 
@@ -51,7 +51,7 @@ class KeyLedger:
     """The account of a key, for the model calls of one run."""
 
     def __init__(
-        self, log: RunLog, key: ApiKey, *, app: str, run: str, queue_seconds: float
+        self, log: ServerLog, key: ApiKey, *, app: str, run: str, queue_seconds: float
     ) -> None:
         self._log = log
         self._key = key
@@ -140,7 +140,7 @@ class KeyLedger:
 class KeyLedgers:
     """The accounts of all keys, and the usage scopes of their runs."""
 
-    def __init__(self, log: RunLog, queue_seconds: float) -> None:
+    def __init__(self, log: ServerLog, queue_seconds: float) -> None:
         self._log = log
         self._queue_seconds = queue_seconds
         self._answers: dict[tuple[str, str], UsageScope] = {}

@@ -28,7 +28,7 @@ from foldline.serve.log.records import (
     make_event,
 )
 from foldline.serve.log.requests import Repeat
-from foldline.serve.log.run_log import RunLog
+from foldline.serve.log.run_log import ServerLog
 from foldline.serve.settings import MEBIBYTE
 
 __all__ = ["Committer", "LiveRun"]
@@ -256,7 +256,7 @@ class Committer:
 
     def __init__(
         self,
-        log: RunLog,
+        log: ServerLog,
         on_failure: Callable[..., None],
         read: Callable[[str, int], Awaitable[Events]],
     ) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from foldline.callbacks.observers import PAUSE
 from foldline.callbacks.stdout import name_of
-from foldline.tracers._rows import RunRecord
+from foldline.tracers._rows import TraceRow
 from foldline.tracers.core import describe_retry, llm_outputs
 
 __all__ = [
@@ -49,19 +49,19 @@ class OpenRuns:
     """The records of running runs, by id."""
 
     def __init__(self) -> None:
-        self._open: dict[UUID, RunRecord] = {}
+        self._open: dict[UUID, TraceRow] = {}
         self.lost_children: set[UUID] = set()
         """Running runs of which a child could not be queued."""
         self.incomplete: set[str] = set()
         """Traces that lack a run, to be marked."""
 
-    def begin(self, entry: Entry) -> RunRecord:
+    def begin(self, entry: Entry) -> TraceRow:
         """Make the record of a run that starts."""
         run_type, start, serialized, inputs, extra = entry
         run_id: UUID = extra.pop("run_id")
         parent_id: UUID | None = extra.pop("parent_run_id", None)
         parent = self._open.get(parent_id) if parent_id is not None else None
-        record = RunRecord(str(run_id), parent, run_type, start)
+        record = TraceRow(str(run_id), parent, run_type, start)
         if parent_id is not None and parent is None:
             extra["parent_run_id"] = str(parent_id)  # a run that this tracer did not see start
         record.serialized = serialized
@@ -76,7 +76,7 @@ class OpenRuns:
         self._open[run_id] = record
         return record
 
-    def apply(self, entry: Entry) -> RunRecord | None:
+    def apply(self, entry: Entry) -> TraceRow | None:
         """Apply an entry to the record of its run; return the record if the run has ended."""
         action, at, run_id, content, inputs = entry
         record = self._open.get(run_id)
@@ -111,7 +111,7 @@ class OpenRuns:
         )
 
 
-def _note(record: RunRecord, action: Action, at: float, content: Any) -> None:  # noqa: ANN401  by the action
+def _note(record: TraceRow, action: Action, at: float, content: Any) -> None:  # noqa: ANN401  by the action
     if action is Action.FIRST:
         record.first = record.first or at
     elif action is Action.REQUEST:
@@ -127,7 +127,7 @@ def _note(record: RunRecord, action: Action, at: float, content: Any) -> None:  
             record.interrupts = [{"id": None, "value": event["kwargs"]}]
 
 
-def _fail(record: RunRecord, failure: tuple[Any, ...]) -> Any:  # noqa: ANN401  the inputs of the run, of any type
+def _fail(record: TraceRow, failure: tuple[Any, ...]) -> Any:  # noqa: ANN401  the inputs of the run, of any type
     """Note how a run failed, or for which questions it stopped; return the inputs that are known only now."""
     record.error, record.error_class, record.error_message, record.interrupts, response, inputs = (
         failure

@@ -1,6 +1,6 @@
 """A run as a database row, and back. Nothing here opens a database.
 
-A `RunRecord` is the state of a run in the tracer's thread; `RowWriter` writes the records of one batch as rows, without
+A `TraceRow` is the state of a run in the tracer's thread; `RowWriter` writes the records of one batch as rows, without
 secrets.
 """
 
@@ -52,7 +52,7 @@ class SentRequest(Protocol):
     def body(self) -> bytes: ...
 
 
-class RunRecord:
+class TraceRow:
     """The state of one run while it runs."""
 
     __slots__ = (
@@ -61,7 +61,7 @@ class RunRecord:
         "serialized", "start", "tags", "trace_id",
     )  # fmt: skip
 
-    def __init__(self, run_id: str, parent: RunRecord | None, run_type: str, start: float) -> None:
+    def __init__(self, run_id: str, parent: TraceRow | None, run_type: str, start: float) -> None:
         self.id = run_id
         self.parent_id: str | None = None if parent is None else parent.id
         self.trace_id: str = run_id if parent is None else parent.trace_id
@@ -85,7 +85,7 @@ class RunRecord:
         self.events: list[dict[str, Any]] | None = None
         self.request: Any = None
         self.facts: dict[str, Any] = {}
-        self.outer: RunRecord | None = None
+        self.outer: TraceRow | None = None
         """An outer run with the same id, which continues when this one ends."""
         self.is_written = False
         """Whether the file has its beginning."""
@@ -118,7 +118,7 @@ class RowWriter:
         """Tags of runs, and what is written of them: the same for all runs of a step."""
         self.forms: dict[str, str] = {}
 
-    def row(self, record: RunRecord) -> Row | None:
+    def row(self, record: TraceRow) -> Row | None:
         """Write a whole run as a row; None where it is not to be written."""
         is_ended = record.end is not None
         facts = describe_start(record.run_type, record.inputs, record.extra, record.config)
@@ -159,7 +159,7 @@ class RowWriter:
         checked = values if self._hook is None else self._checked(record, values)
         return None if checked is None else tuple(map(checked.get, COLUMNS))
 
-    def end_row(self, record: RunRecord) -> Row | None:
+    def end_row(self, record: TraceRow) -> Row | None:
         """Write the end of a run whose beginning is in the file; its id comes last."""
         facts = describe_end(record.run_type, record.outputs, record.extra, record.facts)
         (outputs,), is_clean = self._texts(
@@ -181,14 +181,14 @@ class RowWriter:
         checked = values if self._hook is None else self._checked(record, values)
         return None if checked is None else (*map(checked.get, ENDS), record.id)
 
-    def tag_rows(self, record: RunRecord, row: Row) -> list[tuple[str, str]]:
+    def tag_rows(self, record: TraceRow, row: Row) -> list[tuple[str, str]]:
         """Write the tags of a run as rows; those that the hook left, where there is one."""
         if self._hook is None:
             return [(self._name(tag), record.id) for tag in record.tags]
         text = row[COLUMNS.index("tags")]
         return [] if text is None else [(tag, record.id) for tag in read_tags(text) or ()]
 
-    def _add_rarities(self, record: RunRecord, values: dict[str, Any]) -> None:
+    def _add_rarities(self, record: TraceRow, values: dict[str, Any]) -> None:
         if record.error is not None:
             values["error"] = mend_surrogates(self._redactor.text(record.error))
         if record.error_message is not None:
@@ -225,7 +225,7 @@ class RowWriter:
             name: clean(value) if isinstance(value, str) else value for name, value in facts.items()
         } | words
 
-    def _checked(self, record: RunRecord, values: dict[str, Any]) -> dict[str, Any] | None:
+    def _checked(self, record: TraceRow, values: dict[str, Any]) -> dict[str, Any] | None:
         """Show the values to the hook, as JSON values, and write down what it returns."""
         if self._hook is None or record.is_refused:
             return None

@@ -30,7 +30,7 @@ from foldline.tracers._database import TraceDatabase
 from foldline.tracers._index import index_words
 from foldline.tracers._records import ENDINGS, Action, Entry, OpenRuns
 from foldline.tracers._redact import Redactor
-from foldline.tracers._rows import RedactHook, Row, RowWriter, RunRecord
+from foldline.tracers._rows import RedactHook, Row, RowWriter, TraceRow
 from foldline.utils.data_places import TracePlace
 
 __all__ = ["Overflow", "TraceWriter", "WriterOptions"]
@@ -78,9 +78,9 @@ class WriterOptions(NamedTuple):
 
 
 class _Changes(NamedTuple):
-    complete_records: list[RunRecord]
+    complete_records: list[TraceRow]
     """Runs of which the file has nothing yet."""
-    ended: list[RunRecord]
+    ended: list[TraceRow]
     """Runs whose beginning is in the file."""
 
 
@@ -367,9 +367,9 @@ class TraceWriter:
                 self._index()
 
     def _write(self, entries: list[Entry]) -> None:
-        new_records: dict[int, RunRecord] = {}
+        new_records: dict[int, TraceRow] = {}
         """Records of this batch that the file does not have, in the order in which they began."""
-        ended: list[RunRecord] = []
+        ended: list[TraceRow] = []
         for entry in entries:
             if type(entry[0]) is not Action:
                 record = self._runs.begin(entry)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncBaseTracer", "BaseTracer"]
 
 
-class Step(NamedTuple):
+class RunStep(NamedTuple):
     """What an event does to its run: which method of the core, which hook, and whether it begins or ends it."""
 
     make: str
@@ -31,19 +31,19 @@ class Step(NamedTuple):
 
 
 STEPS = {
-    "on_chat_model_start": Step("_create_chat_model_run", "_on_chat_model_start", "start"),
-    "on_llm_start": Step("_create_llm_run", "_on_llm_start", "start"),
-    "on_llm_end": Step("_complete_llm_run", "_on_llm_end", "end"),
-    "on_llm_error": Step("_errored_llm_run", "_on_llm_error", "end"),
-    "on_chain_start": Step("_create_chain_run", "_on_chain_start", "start"),
-    "on_chain_end": Step("_complete_chain_run", "_on_chain_end", "end"),
-    "on_chain_error": Step("_errored_chain_run", "_on_chain_error", "end"),
-    "on_tool_start": Step("_create_tool_run", "_on_tool_start", "start"),
-    "on_tool_end": Step("_complete_tool_run", "_on_tool_end", "end"),
-    "on_tool_error": Step("_errored_tool_run", "_on_tool_error", "end"),
-    "on_retriever_start": Step("_create_retrieval_run", "_on_retriever_start", "start"),
-    "on_retriever_end": Step("_complete_retrieval_run", "_on_retriever_end", "end"),
-    "on_retriever_error": Step("_errored_retrieval_run", "_on_retriever_error", "end"),
+    "on_chat_model_start": RunStep("_create_chat_model_run", "_on_chat_model_start", "start"),
+    "on_llm_start": RunStep("_create_llm_run", "_on_llm_start", "start"),
+    "on_llm_end": RunStep("_complete_llm_run", "_on_llm_end", "end"),
+    "on_llm_error": RunStep("_errored_llm_run", "_on_llm_error", "end"),
+    "on_chain_start": RunStep("_create_chain_run", "_on_chain_start", "start"),
+    "on_chain_end": RunStep("_complete_chain_run", "_on_chain_end", "end"),
+    "on_chain_error": RunStep("_errored_chain_run", "_on_chain_error", "end"),
+    "on_tool_start": RunStep("_create_tool_run", "_on_tool_start", "start"),
+    "on_tool_end": RunStep("_complete_tool_run", "_on_tool_end", "end"),
+    "on_tool_error": RunStep("_errored_tool_run", "_on_tool_error", "end"),
+    "on_retriever_start": RunStep("_create_retrieval_run", "_on_retriever_start", "start"),
+    "on_retriever_end": RunStep("_complete_retrieval_run", "_on_retriever_end", "end"),
+    "on_retriever_error": RunStep("_errored_retrieval_run", "_on_retriever_error", "end"),
 }
 """Event -> what it does."""
 
@@ -135,7 +135,9 @@ class AsyncBaseTracer(_TracerCore, AsyncCallbackHandler, ABC):
         """A token arrived."""
 
 
-def _as_text(core: _TracerCore, step: Step, args: tuple[Any, ...]) -> tuple[Step, tuple[Any, ...]]:
+def _as_text(
+    core: _TracerCore, step: RunStep, args: tuple[Any, ...]
+) -> tuple[RunStep, tuple[Any, ...]]:
     """Messages become text for a tracer of the original format, as they do for a handler of text models."""
     if step.make != "_create_chat_model_run" or core._schema_format != "original":
         return step, args
@@ -148,7 +150,7 @@ def _as_text(core: _TracerCore, step: Step, args: tuple[Any, ...]) -> tuple[Step
     )
 
 
-def _hook_of(step: Step) -> Callable[..., Run]:
+def _hook_of(step: RunStep) -> Callable[..., Run]:
     begins = step.phase == "start"
 
     def handle(self: BaseTracer, *args: object, **kwargs: object) -> Run:
@@ -164,7 +166,7 @@ def _hook_of(step: Step) -> Callable[..., Run]:
     return handle
 
 
-def _async_hook_of(step: Step) -> Callable[..., Coroutine[Any, Any, Run]]:
+def _async_hook_of(step: RunStep) -> Callable[..., Coroutine[Any, Any, Run]]:
     async def handle(self: AsyncBaseTracer, *args: object, **kwargs: object) -> Run:
         run_step, step_args = _as_text(self, step, args)
         run: Run = getattr(self, run_step.make)(*step_args, **kwargs)

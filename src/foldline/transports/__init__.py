@@ -14,9 +14,9 @@ with lazy_exports(__name__):
     )
     from foldline.transports.base import (
         HttpOptions as HttpOptions,
-        Limits as Limits,
         Request as Request,
         Response as Response,
+        SizeLimits as SizeLimits,
         Timeouts as Timeouts,
         Transport as Transport,
         check_request as check_request,

@@ -17,14 +17,14 @@ from foldline.transports import _faults
 from foldline.transports._http1 import CutShort, ResponseReader, write_connect
 from foldline.transports._loops import PerLoop
 from foldline.transports._pool import W
-from foldline.transports._route import Route
+from foldline.transports._route import ProxyRoute
 from foldline.transports._steps import (
     STEP_FAILURES,
-    Budget,
     Head,
     LoopConnections,
     S,
     SharedConnections,
+    TimeBudget,
     check_tunnel,
     explain_failure,
     limit_connecting,
@@ -57,7 +57,7 @@ class NativeExchange(ABC, Generic[W, S]):
     def __init__(
         self,
         request: Request,
-        route: Route,
+        route: ProxyRoute,
         message: bytes,
         connections: SharedConnections[W, S] | None,
         tls: Tls,
@@ -96,7 +96,7 @@ class NativeExchange(ABC, Generic[W, S]):
     def _write(self, wire: W, data: bytes, budget: float | None) -> None: ...
 
     @abstractmethod
-    def _write_request(self, wire: W, remaining: Budget) -> OSError | None:
+    def _write_request(self, wire: W, remaining: TimeBudget) -> OSError | None:
         """Write the request, or return the error: there may be an answer anyway (F-Y06)."""
 
     @abstractmethod
@@ -109,7 +109,7 @@ class NativeExchange(ABC, Generic[W, S]):
 
     async def start(self, budget: float | None) -> Head:
         """Send the request; return the status and headers."""
-        remaining = Budget(budget)
+        remaining = TimeBudget(budget)
         self._connections = connections = self._connections or await self._find_connections()
         if connections.slots is not None:
             self._has_slot = await self._take_slot(connections.slots, connections.pool_timeout)
@@ -171,11 +171,11 @@ class NativeExchange(ABC, Generic[W, S]):
             self._has_slot = False
             connections.slots.release()
 
-    async def _connect(self, remaining: Budget) -> W:
+    async def _connect(self, remaining: TimeBudget) -> W:
         route = self._route
         tls = await self._context() if route.secure else None
         with limit_connecting(self._request, remaining):
-            limit = Budget(remaining.at_most(self._request.timeouts.connect))
+            limit = TimeBudget(remaining.at_most(self._request.timeouts.connect))
             direct = tls if route.proxy is None and route.address is None else None
             self._wire = wire = await self._open(direct, limit.left())
             if tls is not None and route.address is not None:
@@ -198,7 +198,7 @@ class BlockingExchange(NativeExchange[BlockingWire, threading.Semaphore]):
     def __init__(
         self,
         request: Request,
-        route: Route,
+        route: ProxyRoute,
         message: bytes,
         connections: SharedConnections[BlockingWire, threading.Semaphore],
         tls: Tls,
@@ -226,7 +226,7 @@ class BlockingExchange(NativeExchange[BlockingWire, threading.Semaphore]):
     def _write(self, wire: BlockingWire, data: bytes, budget: float | None) -> None:
         wire.send(data, budget)
 
-    def _write_request(self, wire: BlockingWire, remaining: Budget) -> OSError | None:
+    def _write_request(self, wire: BlockingWire, remaining: TimeBudget) -> OSError | None:
         try:
             if self._unsent > SIMPLE_WRITE_SIZE:
                 self._write_and_read(wire, remaining)
@@ -237,7 +237,7 @@ class BlockingExchange(NativeExchange[BlockingWire, threading.Semaphore]):
             return error
         return None
 
-    def _write_and_read(self, wire: BlockingWire, remaining: Budget) -> None:
+    def _write_and_read(self, wire: BlockingWire, remaining: TimeBudget) -> None:
         """Write until the request is complete or an answer begins."""
         unsent = memoryview(self._message)
         while unsent and not self._reader.has_head:
@@ -270,7 +270,7 @@ class AsyncExchange(NativeExchange[AsyncWire, asyncio.Semaphore]):
     def __init__(
         self,
         request: Request,
-        route: Route,
+        route: ProxyRoute,
         message: bytes,
         per_loop: PerLoop[LoopConnections],
         tls: Tls,
@@ -310,7 +310,7 @@ class AsyncExchange(NativeExchange[AsyncWire, asyncio.Semaphore]):
     def _write(self, wire: AsyncWire, data: bytes, budget: float | None) -> None:
         wire.send(data)
 
-    def _write_request(self, wire: AsyncWire, remaining: Budget) -> OSError | None:
+    def _write_request(self, wire: AsyncWire, remaining: TimeBudget) -> OSError | None:
         wire.send(self._message)  # in the background, while waiting for the answer
         return None
 

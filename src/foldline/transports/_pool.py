@@ -11,7 +11,7 @@ Key = tuple[str, int, bool, str | None]
 """Host, port, whether TLS is used, and the proxy."""
 
 
-class Wire(Protocol):
+class PooledWire(Protocol):
     """A connection in a pool."""
 
     expires: float
@@ -24,7 +24,7 @@ class Wire(Protocol):
         """Close at once."""
 
 
-W = TypeVar("W", bound=Wire)
+W = TypeVar("W", bound=PooledWire)
 
 MAX_IDLE = 1000
 """The maximum of idle connections per host; others are closed after a burst of calls."""

@@ -10,11 +10,11 @@ from foldline.exceptions import UsageError
 from foldline.transports._pool import Key
 from foldline.transports.base import Request
 
-__all__ = ["Route"]
+__all__ = ["ProxyRoute"]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class ProxyRoute:
     """The route of a request: its host, and the proxy."""
 
     host: str
@@ -30,7 +30,7 @@ class Route:
         object.__setattr__(self, "key", key)
 
     @classmethod
-    def of(cls, request: Request, proxy: str | None) -> Route:
+    def of(cls, request: Request, proxy: str | None) -> ProxyRoute:
         """Return the route of a request, through a proxy or direct."""
         route = _route(request.url, proxy)
         if request.address is None:
@@ -40,7 +40,7 @@ class Route:
         return replace(route, address=request.address)
 
     @classmethod
-    def _read(cls, url: str, proxy: str | None) -> Route:
+    def _read(cls, url: str, proxy: str | None) -> ProxyRoute:
         parts = urlsplit(url)
         secure = parts.scheme == "https"
         if proxy is not None and urlsplit(proxy).scheme != "http":
@@ -59,5 +59,5 @@ class Route:
 
 
 @lru_cache(maxsize=256)
-def _route(url: str, proxy: str | None) -> Route:
-    return Route._read(url, proxy)
+def _route(url: str, proxy: str | None) -> ProxyRoute:
+    return ProxyRoute._read(url, proxy)

@@ -39,7 +39,7 @@ class LoopConnections(SharedConnections[AsyncWire, asyncio.Semaphore]):
     timer: DeadlineTimer = field(default_factory=DeadlineTimer)
 
 
-class Budget:
+class TimeBudget:
     """The remaining seconds of an operation with several steps."""
 
     __slots__ = ("_end",)
@@ -81,7 +81,7 @@ def explain_failure(request: Request, error: Exception, *, started: bool) -> Fol
 
 
 @contextmanager
-def limit_connecting(request: Request, budget: Budget) -> Iterator[None]:
+def limit_connecting(request: Request, budget: TimeBudget) -> Iterator[None]:
     """Raise the error of the `connect` timeout, unless the call's own timeout has expired."""
     try:
         yield

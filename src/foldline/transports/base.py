@@ -19,9 +19,9 @@ from foldline.exceptions import FoldlineError, SecurityError, UsageError
 
 __all__ = [
     "HttpOptions",
-    "Limits",
     "Request",
     "Response",
+    "SizeLimits",
     "Timeouts",
     "Transport",
     "check_request",
@@ -62,7 +62,7 @@ DEFAULT_TIMEOUTS: Final = Timeouts()
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SizeLimits:
     """The largest sizes accepted from a server; more raises `LimitExceededError`."""
 
     sse_line: int = 32 * 1024 * 1024
@@ -91,7 +91,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes = field(default=b"", repr=False)
     timeouts: Timeouts = field(default_factory=Timeouts)
-    limits: Limits = field(default_factory=Limits)
+    limits: SizeLimits = field(default_factory=SizeLimits)
     address: str | None = None
     """Connect to this IP address instead of resolving the host (`NativeTransport` only, without a proxy)."""
     returns_redirects: bool = False
@@ -158,10 +158,10 @@ class Response(Protocol):
         """Report that all relevant data has arrived: `chunks()` waits only briefly for the end."""
 
     async def read(self, limit: int | None = None) -> bytes:
-        """Return the complete body; more than `limit` (or `Limits.message`) raises `LimitExceededError`."""
+        """Return the complete body; more than `limit` (or `SizeLimits.message`) raises `LimitExceededError`."""
 
     async def read_error(self) -> bytes:
-        """Return the body of an error: at most `Limits.error_body`, and what arrived before a fault."""
+        """Return the body of an error: at most `SizeLimits.error_body`, and what arrived before a fault."""
 
 
 class Transport(Protocol):

@@ -21,7 +21,7 @@ from foldline.transports._exchange import AsyncExchange, BlockingExchange
 from foldline.transports._http1 import proxy_authorization, with_body, write_head
 from foldline.transports._loops import PerLoop
 from foldline.transports._pool import Pool
-from foldline.transports._route import Route
+from foldline.transports._route import ProxyRoute
 from foldline.transports._steps import LoopConnections, SharedConnections
 from foldline.transports._tls import Tls
 from foldline.transports._wires import BlockingWire
@@ -33,8 +33,8 @@ if TYPE_CHECKING:  # an extra
 __all__ = ["NativeTransport"]
 
 
-RenderedHead = tuple[Route, str, Mapping[str, str], str, bytes]
-"""Route, URL, headers and method of a request, and its encoded head."""
+RenderedHead = tuple[ProxyRoute, str, Mapping[str, str], str, bytes]
+"""ProxyRoute, URL, headers and method of a request, and its encoded head."""
 
 
 class NativeTransport:
@@ -98,7 +98,7 @@ class NativeTransport:
         proxy = self._proxy(request)
         if proxy is not None and proxy != self.options.proxy and not proxy.startswith("http://"):
             return self._httpx_transport().begin(request, blocking=blocking)
-        route = Route.of(request, proxy)
+        route = ProxyRoute.of(request, proxy)
         message = self._message(request, route)
         if blocking:
             return BlockingExchange(request, route, message, self._blocking_connections, self._tls)
@@ -131,7 +131,7 @@ class NativeTransport:
         slots = None if max_connections is None else asyncio.Semaphore(max_connections)
         return LoopConnections(Pool(self.options.keep_alive), slots, self.options.pool_timeout)
 
-    def _message(self, request: Request, route: Route) -> bytes:
+    def _message(self, request: Request, route: ProxyRoute) -> bytes:
         """Return an encoded request; most have the same head as the one before."""
         last = self._last_head
         if (
@@ -146,7 +146,7 @@ class NativeTransport:
             self._last_head = last = (route, request.url, headers, request.method, head)
         return with_body(request.method, last[4], request.body)
 
-    def _head(self, request: Request, route: Route) -> bytes:
+    def _head(self, request: Request, route: ProxyRoute) -> bytes:
         headers = {
             **self._headers,
             **{name.lower(): value for name, value in request.headers.items()},

@@ -17,7 +17,7 @@ from foldline.exceptions import (
 )
 from foldline.providers.bedrock import ChatBedrockConverse
 from foldline.providers.bedrock.wire import STREAM_TYPE
-from foldline.transports import Limits
+from foldline.transports import SizeLimits
 from tests.providers.bedrock.answers import (
     events_of,
     message_of,
@@ -136,7 +136,9 @@ def test_a_payload_that_is_no_json_is_malformed(fault_server, call):
 
 
 def test_a_frame_larger_than_the_limit_is_refused(fault_server, call):
-    model = model_on(fault_server, stream_answer(stream_of("text")), limits=Limits(sse_event=20))
+    model = model_on(
+        fault_server, stream_answer(stream_of("text")), limits=SizeLimits(sse_event=20)
+    )
     with pytest.raises(LimitExceededError):
         call.stream(model, "Hi")
 

@@ -12,7 +12,7 @@ from foldline.exceptions import ModelError, StreamTruncatedError
 from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.providers.bedrock import ChatBedrockConverse
 from foldline.providers.bedrock.reading import FrameReading
-from foldline.transports import Limits
+from foldline.transports import SizeLimits
 from tests.providers.bedrock.answers import NAMES, decode_stream, decoder, events_of, stream_of
 from tests.servers.event_stream import event, exception, frame
 
@@ -20,7 +20,9 @@ MODEL = ChatBedrockConverse(model="m", region_name="us-east-1")
 
 
 def reading() -> FrameReading:
-    return FrameReading(decoder(), MODEL._stream_error, MODEL._parse, MODEL._malformed, Limits())
+    return FrameReading(
+        decoder(), MODEL._stream_error, MODEL._parse, MODEL._malformed, SizeLimits()
+    )
 
 
 def read(parts: list[bytes]) -> tuple[list[Any], Exception | None]:

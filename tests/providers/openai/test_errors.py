@@ -8,7 +8,7 @@ import pytest
 from openai.types.responses.response_error import ResponseError
 
 from foldline.exceptions import ModelError, ModelQuotaError
-from foldline.providers._wire import Failure, error_class
+from foldline.providers._wire import WireFailure, error_class
 from foldline.providers.openai import ChatOpenAI
 from foldline.providers.openai.errors import ERRORS
 
@@ -53,4 +53,4 @@ def test_the_table_holds_errors_of_foldline(code: str) -> None:
 
 
 def test_a_type_is_read_where_there_is_no_code() -> None:
-    assert error_class(Failure(None, "insufficient_quota", "x"), 429, ERRORS) is ModelQuotaError
+    assert error_class(WireFailure(None, "insufficient_quota", "x"), 429, ERRORS) is ModelQuotaError

@@ -17,7 +17,7 @@ from foldline.providers._completions.wire import DELTA_FIELDS, READ_FIELDS, REPE
 from foldline.providers._reading import MALFORMED_PAYLOAD_ERRORS
 from foldline.providers.openai.host import OPENAI
 from foldline.providers.openai_compatible import HOSTS
-from foldline.transports import Limits
+from foldline.transports import SizeLimits
 from tests.providers import recordings
 from tests.providers.test_shared_http import CHAT, model
 from tests.servers import FaultServer, json_answer
@@ -180,7 +180,7 @@ def test_E2_nothing_of_a_plain_answer_is_lost_when_its_reader_leaves(
     assert keys <= stream.partial.response_metadata.keys()
 
     with pytest.raises(LimitExceededError) as excinfo:
-        call.invoke(model(fault_server, limits=Limits(blocks=0)), "Hi")
+        call.invoke(model(fault_server, limits=SizeLimits(blocks=0)), "Hi")
     assert excinfo.value.partial.usage_metadata == answer.usage_metadata
 
 

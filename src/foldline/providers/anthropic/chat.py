@@ -17,7 +17,7 @@ from foldline.providers._endpoint import Body, TimeoutOption
 from foldline.providers._http import HttpChatModel
 from foldline.providers._keys import Key, key_from_env
 from foldline.providers._readable import Path
-from foldline.providers._wire import Failure, WireDecoder
+from foldline.providers._wire import WireDecoder, WireFailure
 from foldline.providers.anthropic import decode, encode, errors, profiles, wire
 from foldline.providers.anthropic.errors import ERRORS
 
@@ -216,7 +216,7 @@ class ChatAnthropic(Counting, HttpChatModel):
         """The provider name in the metadata of answers."""
         return self._provider
 
-    def _read_error(self, body: object) -> Failure:
+    def _read_error(self, body: object) -> WireFailure:
         return errors.read_error(body)
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:

@@ -20,7 +20,7 @@ from foldline.exceptions import (
     ModelRateLimitError,
     ModelTimeoutError,
 )
-from foldline.providers._wire import Failure, read_failure
+from foldline.providers._wire import WireFailure, read_failure
 
 ERRORS: Final[dict[str, type[ModelError]]] = {
     "authentication_error": ModelAuthenticationError,
@@ -56,7 +56,7 @@ QUOTA_MESSAGES: Final = ("credit balance is too low", "usage limits", "spend lim
 """Texts of an `invalid_request_error` that mean an exhausted account, for which there is no code."""
 
 
-def read_error(body: object) -> Failure:
+def read_error(body: object) -> WireFailure:
     """Return the type, code and message of an error's JSON."""
     failure = read_failure(body)
     error = body.get("error") if isinstance(body, dict) else None

@@ -13,7 +13,7 @@ from foldline.providers._endpoint import Body
 from foldline.providers._keys import key_from_env
 from foldline.providers._text import HttpLLM
 from foldline.providers._text_reading import TextDecoder
-from foldline.providers._wire import Fail, Failure
+from foldline.providers._wire import Fail, WireFailure
 from foldline.providers.anthropic import errors
 from foldline.providers.anthropic.chat import PROVIDER, URL_VARIABLES
 from foldline.providers.anthropic.wire import VERSION
@@ -114,7 +114,7 @@ class AnthropicLLM(HttpLLM):
     def _decoder(self) -> TextDecoder:
         return MessagesTextDecoder(self._stream_error)
 
-    def _read_error(self, body: object) -> Failure:
+    def _read_error(self, body: object) -> WireFailure:
         return errors.read_error(body)
 
 

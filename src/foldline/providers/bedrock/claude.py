@@ -16,7 +16,7 @@ from foldline.language_models._call.request import ChatRequest
 from foldline.providers._completions.host import Host
 from foldline.providers._endpoint import Body
 from foldline.providers._reading import Reading
-from foldline.providers._wire import Failure, WireDecoder, dump_body, read_failure
+from foldline.providers._wire import WireDecoder, WireFailure, dump_body, read_failure
 from foldline.providers.anthropic import chat as anthropic_chat, errors as anthropic_errors
 from foldline.providers.anthropic.chat import ChatAnthropic
 from foldline.providers.anthropic.cloud import CloudClaude
@@ -49,12 +49,12 @@ OPENAI_PATH_MODELS: Final = ("gpt-5", "gpt-6", "openai.gpt-5", "openai.gpt-6")
 class VendorModel(AwsChatModel):
     """A vendor's model on AWS: errors are in AWS's format or the vendor's."""
 
-    def _read_error(self, body: object) -> Failure:
+    def _read_error(self, body: object) -> WireFailure:
         if isinstance(body, dict) and isinstance(body.get("error"), dict):
             return self._read_vendor_error(body)
         return read_error(body)
 
-    def _read_vendor_error(self, body: Body) -> Failure:
+    def _read_vendor_error(self, body: Body) -> WireFailure:
         return anthropic_errors.read_error(body)
 
 
@@ -171,7 +171,7 @@ class ChatOpenAIMantle(MantleModel, ChatOpenAI):
     def _own_providers(self) -> frozenset[str]:
         return super()._own_providers | {self.provider_name}
 
-    def _read_vendor_error(self, body: Body) -> Failure:
+    def _read_vendor_error(self, body: Body) -> WireFailure:
         return read_failure(body)
 
     def _root_url(self) -> str:

@@ -16,7 +16,7 @@ from foldline.language_models._call.request import ChatRequest
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._http import HttpChatModel
 from foldline.providers._keys import Key, SecretKey, chosen_key, hide_secrets
-from foldline.providers._wire import Failure, request_id, retry_after
+from foldline.providers._wire import WireFailure, request_id, retry_after
 from foldline.providers.bedrock import credentials as sources
 from foldline.providers.bedrock.errors import ERRORS, read_error
 from foldline.providers.bedrock.sign import ALGORITHM, SERVICE, Credentials, sign_request
@@ -274,7 +274,7 @@ class AwsEndpoint(Endpoint):
             retry_after=retry_after(response.headers),
         )
 
-    def _read_error(self, body: object) -> Failure:
+    def _read_error(self, body: object) -> WireFailure:
         return read_error(body)
 
     @property

@@ -22,7 +22,7 @@ from foldline.exceptions import (
     ModelRateLimitError,
     ModelTimeoutError,
 )
-from foldline.providers._wire import Failure
+from foldline.providers._wire import WireFailure
 
 __all__ = ["ERRORS", "STATUSES", "read_error"]
 
@@ -81,7 +81,7 @@ OVERFLOW_MESSAGES: Final = (
 """Texts of a ValidationException, depending on the model, for a prompt that is too long."""
 
 
-def read_error(body: object, name: str = "") -> Failure:
+def read_error(body: object, name: str = "") -> WireFailure:
     """Return the name and message of an error's JSON; `name` is that of the header or of the stream."""
     fields = body if isinstance(body, dict) else {}
     name = _plain_name(name or str(fields.get("__type") or fields.get("type") or ""))
@@ -92,7 +92,7 @@ def read_error(body: object, name: str = "") -> Failure:
         code = OVERFLOW if re.search(OVERFLOW_MESSAGES, text) else name
     elif name == "ThrottlingException" and text and "per day" in text.lower():
         code = DAILY_QUOTA
-    return Failure(code, name or None, text, STATUSES.get(name))
+    return WireFailure(code, name or None, text, STATUSES.get(name))
 
 
 def _plain_name(name: str) -> str:

@@ -13,7 +13,7 @@ from foldline.exceptions import FoldlineError
 from foldline.protocol.events import Event
 from foldline.providers._wire import Fail, Malformed, WireDecoder, guarded, malformed_payload
 from foldline.providers.bedrock.event_stream import MAX_PAYLOAD, EventStreamDecoder, Frame
-from foldline.transports import Limits
+from foldline.transports import SizeLimits
 
 __all__ = ["ChunkReading", "FrameReading"]
 
@@ -38,7 +38,7 @@ class FrameReading:
         fail: Fail,
         parse: Callable[[bytes], Any],
         malformed: Malformed,
-        limits: Limits,
+        limits: SizeLimits,
     ) -> None:
         self._decoder = decoder
         self._fail = fail

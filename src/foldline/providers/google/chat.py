@@ -14,7 +14,7 @@ from foldline.providers._endpoint import Body, TimeoutOption
 from foldline.providers._http import HttpChatModel
 from foldline.providers._keys import Key
 from foldline.providers._readable import Path
-from foldline.providers._wire import Failure, WireDecoder
+from foldline.providers._wire import WireDecoder, WireFailure
 from foldline.providers.google import decode, encode, errors, profiles
 from foldline.providers.google.endpoint import ENDPOINT_ALIASES, GoogleEndpoint
 from foldline.providers.google.errors import ERRORS
@@ -173,7 +173,7 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
 
     # -- errors
 
-    def _read_error(self, body: object) -> Failure:
+    def _read_error(self, body: object) -> WireFailure:
         return errors.read_error(body)
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:

@@ -11,7 +11,7 @@ from foldline._io import IO
 from foldline.exceptions import ModelError
 from foldline.providers._embedding import HttpEmbeddings, read_vector
 from foldline.providers._endpoint import Body
-from foldline.providers._wire import ErrorTable, Failure
+from foldline.providers._wire import ErrorTable, WireFailure
 from foldline.providers.google.encode import encode_model
 from foldline.providers.google.endpoint import ENDPOINT_ALIASES, GoogleEndpoint
 from foldline.providers.google.errors import ERRORS, read_error, with_delay
@@ -115,5 +115,5 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
     def _stream_error(self, body: object) -> ModelError:
         return with_delay(super()._stream_error(body), body)
 
-    def _read_error(self, body: object) -> Failure:
+    def _read_error(self, body: object) -> WireFailure:
         return read_error(body)

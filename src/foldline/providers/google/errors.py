@@ -22,7 +22,7 @@ from foldline.exceptions import (
     ModelRateLimitError,
     ModelTimeoutError,
 )
-from foldline.providers._wire import Failure, read_failure
+from foldline.providers._wire import WireFailure, read_failure
 from foldline.providers.google.wire import dicts
 from foldline.utils.json import JsonError, parse_wire
 
@@ -63,7 +63,7 @@ ERRORS: Final[dict[str, type[ModelError]]] = {
 DELAY: Final = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
-def read_error(body: object) -> Failure:
+def read_error(body: object) -> WireFailure:
     """Return the status, reason and message of an error's JSON."""
     failure = read_failure(body)
     reason = next(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from foldline._io import IO
 from foldline.exceptions import MalformedStreamError
 from foldline.providers._embedding import BatchedEmbeddings, read_vector
-from foldline.providers.local.runtime import PROVIDER, Runtime, RuntimeSettings
+from foldline.providers.local.runtime import PROVIDER, LocalRuntime, RuntimeSettings
 from foldline.providers.local.session import load
 
 CONTEXT = 512
@@ -56,7 +56,7 @@ class LocalEmbeddings(BatchedEmbeddings):
                 f"llama.cpp computed what is no vector ({error}): the file may be damaged"
             ) from error
 
-    def _fit(self, text: str, runtime: Runtime) -> str:
+    def _fit(self, text: str, runtime: LocalRuntime) -> str:
         # A token is at least one byte, so most texts need no counting.
         max_tokens = max(1, min(self._settings.context, runtime.trained_context) - 2)
         if len(text.encode(errors="replace")) <= max_tokens:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from foldline.exceptions import ModelError
 from foldline.providers.local._cache import cache_dir
-from foldline.providers.local.runtime import Request, Runtime
+from foldline.providers.local.runtime import LocalRuntime, Request
 from foldline.utils.private_files import make_private_folder
 
 MAX_FILES = 4
@@ -35,7 +35,7 @@ def state_folder() -> Path | None:
 class PromptState:
     """The saved prompt prefixes of one runtime."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: LocalRuntime) -> None:
         self._runtime = runtime
         self._prepared: set[str] = set()
 

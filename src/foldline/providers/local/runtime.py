@@ -1,6 +1,6 @@
 """llama.cpp in this process: a model is loaded once and shared by concurrent callers.
 
-`Runtime.of(path, settings)` returns this process's server for a file and its settings. It is the `Server` of the
+`LocalRuntime.of(path, settings)` returns this process's server for a file and its settings. It is the `Server` of the
 `xllamacpp` wheel, imported on first use. Requests and answers are the JSON of chat completions; `complete` returns a
 `ChunkStream`. The server also listens on loopback, protected by a random key, because counting tokens and saving a
 prompt's state are only available over HTTP.
@@ -84,8 +84,8 @@ class RuntimeSettings:
                 raise UsageError(f"{name} of a local model is at least {minimum}, not {value}")
 
 
-class Runtime:
-    """One loaded model, created by `Runtime.of`; safe to share between threads."""
+class LocalRuntime:
+    """One loaded model, created by `LocalRuntime.of`; safe to share between threads."""
 
     __repr__ = short_repr
 
@@ -99,7 +99,7 @@ class Runtime:
         self._server = _start(path, settings, self._key, self.name)
 
     @classmethod
-    def of(cls, path: str | Path, settings: RuntimeSettings | None = None) -> Runtime:
+    def of(cls, path: str | Path, settings: RuntimeSettings | None = None) -> LocalRuntime:
         """Return this process's runtime of a file, loading it the first time."""
         key = (Path(path).expanduser().absolute(), settings or RuntimeSettings())
         with _table.lock:
@@ -220,7 +220,7 @@ class _Table:
     """The runtimes of this process."""
 
     def __init__(self) -> None:
-        self.loaded: dict[tuple[Path, RuntimeSettings], Runtime] = {}
+        self.loaded: dict[tuple[Path, RuntimeSettings], LocalRuntime] = {}
         self.lock = Lock()
         self.is_forked = False
         """Whether this process was forked from one that had a model loaded: llama.cpp cannot clean up here."""

@@ -14,7 +14,7 @@ from foldline.providers.local._cache import is_complete
 from foldline.providers.local._chunk_stream import ChunkStream, Emit
 from foldline.providers.local.fetch import MODELS, Progress, is_fetched, model_path
 from foldline.providers.local.prompt_state import PromptState, state_folder
-from foldline.providers.local.runtime import Chunk, Request, Runtime, RuntimeSettings
+from foldline.providers.local.runtime import Chunk, LocalRuntime, Request, RuntimeSettings
 from foldline.providers.local.template import tools_template
 from foldline.providers.local.tools import THRESHOLD, encode_tools, keep_named_tool, needs_routing
 
@@ -22,7 +22,7 @@ SMOLLM2 = "smollm2-135m"
 MINILM = "minilm-l6"
 ENCODER = RuntimeSettings(context=512, slots=1, embedding=True)
 
-_states: weakref.WeakKeyDictionary[Runtime, PromptState] = weakref.WeakKeyDictionary()
+_states: weakref.WeakKeyDictionary[LocalRuntime, PromptState] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class LocalModel:
             else Path(self.model).expanduser().exists()
         )
 
-    def load(self) -> Runtime:
+    def load(self) -> LocalRuntime:
         """Return the runtime; fetches and loads the model in the calling thread if needed."""
         settings = self.settings
         if self.needs_help_with_tools:
@@ -102,16 +102,16 @@ def load(
     model: str | Path,
     settings: RuntimeSettings,
     progress: Progress | bool | None = None,  # noqa: FBT001  true shows a bar
-) -> Runtime:
+) -> LocalRuntime:
     """Load a model by name or path; a damaged fetched file is fetched again."""
     if str(model) not in MODELS:
-        return Runtime.of(model, settings)
+        return LocalRuntime.of(model, settings)
     fetched_model = MODELS[str(model)]
     try:
-        return Runtime.of(model_path(fetched_model.name, progress), settings)
+        return LocalRuntime.of(model_path(fetched_model.name, progress), settings)
     except ModelError:
         if is_complete(
             fetched_model.path, fetched_model.sha256, fetched_model.size, thoroughly=True
         ):
             raise
-        return Runtime.of(model_path(fetched_model.name, progress, verify=True), settings)
+        return LocalRuntime.of(model_path(fetched_model.name, progress, verify=True), settings)

@@ -11,7 +11,7 @@ from foldline.exceptions import ModelError, UsageError
 from foldline.language_models._call.request import ChatRequest
 from foldline.providers._endpoint import Body
 from foldline.providers._keys import Key
-from foldline.providers._wire import Failure
+from foldline.providers._wire import WireFailure
 from foldline.providers.anthropic import chat as anthropic_chat, errors as anthropic_errors
 from foldline.providers.anthropic.cloud import CloudClaude
 from foldline.providers.google import errors as google_errors
@@ -104,7 +104,7 @@ class ChatAnthropicVertex(GoogleEndpoint, CloudClaude):
             **count_body,
         }
 
-    def _read_error(self, body: object) -> Failure:
+    def _read_error(self, body: object) -> WireFailure:
         error = body.get("error") if isinstance(body, dict) else None
         is_anthropic_error = isinstance(error, dict) and "type" in error
         return (

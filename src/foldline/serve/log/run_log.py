@@ -1,4 +1,4 @@
-"""`RunLog`: runs, events and threads in tables. Blocking: the server calls it in worker threads.
+"""`ServerLog`: runs, events and threads in tables. Blocking: the server calls it in worker threads.
 
 Events are only added, and the number of an event is its position in its run. A run belongs to the worker that runs it;
 where that worker is dead, the next reader marks the run as interrupted.
@@ -41,7 +41,7 @@ from foldline.serve.log.writing import (
     write_batches,
 )
 
-__all__ = ["RunLog", "worker_name"]
+__all__ = ["ServerLog", "worker_name"]
 
 DEAD_AFTER: Final = 10.0
 """Seconds without a heartbeat after which a worker of another machine counts as dead."""
@@ -88,7 +88,7 @@ def _load(text: str | None) -> JsonObject | None:
     return None if text is None else json.loads(text)
 
 
-class RunLog:
+class ServerLog:
     """Runs, their events, and threads."""
 
     def __init__(self, place: str | Database) -> None:

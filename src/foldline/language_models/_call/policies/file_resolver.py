@@ -25,7 +25,14 @@ from foldline._io import IO
 from foldline._lazy import publish
 from foldline.exceptions import SecurityError, UsageError
 from foldline.language_models._call.policies.safe_files import read_under
-from foldline.transports import HttpOptions, Limits, NativeTransport, Request, Timeouts, Transport
+from foldline.transports import (
+    HttpOptions,
+    NativeTransport,
+    Request,
+    SizeLimits,
+    Timeouts,
+    Transport,
+)
 from foldline.utils.media_types import media_type_of_bytes
 from foldline.utils.signature import show_defaults
 
@@ -148,7 +155,7 @@ class FileResolver:
             timeouts=Timeouts(
                 connect=self.timeout, first_byte=self.timeout, idle=self.timeout, total=self.timeout
             ),
-            limits=Limits(message=self.max_bytes),
+            limits=SizeLimits(message=self.max_bytes),
         )
 
     def _transport(self) -> Transport:
