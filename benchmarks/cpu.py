@@ -224,7 +224,7 @@ def serve_floor(port: int) -> None:
 def start_servers(ours: int, floor: int, folder: str, environment: dict[str, str]) -> list[Server]:
     """Start foldline's server and the bare one."""
     serve = [
-        "foldline.cli", "serve", "words=benchmarks.cpu:model", "call=benchmarks.cpu:call", "--port", str(ours),
+        "foldline", "serve", "words=benchmarks.cpu:model", "call=benchmarks.cpu:call", "--port", str(ours),
         "--log", str(Path(folder) / "runs.db"), "--no-trace",
     ]  # fmt: skip
     commands = [serve, ["benchmarks.cpu", "floor", str(floor)]]

@@ -92,7 +92,7 @@ def main() -> None:
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         command = [
-            sys.executable, "-m", "foldline.cli", "serve", "flood=benchmarks.fair:flood",
+            sys.executable, "-m", "foldline", "serve", "flood=benchmarks.fair:flood",
             "--port", str(port), "--log", str(Path(folder) / "runs.db"), "--no-trace",
         ]  # fmt: skip
         server = subprocess.Popen(command)

@@ -193,7 +193,7 @@ def start_ours(folder: str) -> Side:
     options = f'base_url = "http://127.0.0.1:{UPSTREAM}/v1", use_responses_api = false'
     config.write_text(f'[models]\nstub = {{ use = "openai:stub", options = {{ {options} }} }}\n')
     environment = {"OPENAI_API_KEY": "x", "FOLDLINE_DATA_DIR": folder}
-    tool, log = [sys.executable, "-m", "foldline.cli", "serve"], ["--log", f"{folder}/runs.db"]
+    tool, log = [sys.executable, "-m", "foldline", "serve"], ["--log", f"{folder}/runs.db"]
     key = subprocess.run(
         [*tool, "keys", "add", "bench", *log],
         env={**os.environ, **environment},

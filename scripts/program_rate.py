@@ -197,7 +197,7 @@ def _text(value: Any, *, nulls: bool = True) -> str:
 def measure(python: str) -> dict[str, Any]:
     """Run all programs on both libraries; return the counts and what failed."""
     sys.path.insert(0, str(ROOT))
-    from foldline.compat.rewrite import rewrite  # noqa: PLC0415  the other half runs without foldline
+    from foldline.compat._rewrite import rewrite  # noqa: PLC0415  the other half runs without foldline
     from tests.servers.wires import serve_wires  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as folder, serve_wires() as url:

@@ -14,7 +14,7 @@ from foldline._streams.state import ATTEMPT_MOVES, MOVES, OWNERS, CallState
 ROOT = Path(__file__).parents[1]
 PAGES = ("docs/how-it-works.md", "docs/house-style.md")
 BANDS = {
-    "Front ends": "cli",
+    "Front ends": "_cli",
     "Ready-made components": "graph",
     "Providers": "providers",
     "Composing": "batches",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from foldline import _config
-from foldline.utils import suggest
+from foldline.utils import _suggest as suggest
 
 PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
 MARK = "## Common mistakes and their messages\n"

@@ -178,7 +178,7 @@ CAUGHT_INSIDE = {
     "utils/_json_strict.py": "_Refused",
     "utils/_schema_validate.py": "_TooLong",
     "workflows/interrupts.py": "FlowInterrupt",
-    "workflows/scope.py": "RunClosed",
+    "workflows/_flow_scope.py": "RunClosed",
 }
 """Exceptions that no program gets: their own part catches them."""
 

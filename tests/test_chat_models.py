@@ -15,7 +15,7 @@ from foldline.chat_models import ConfigurableChatModel, init_chat_model, split_n
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.providers import ADVICE, NICKNAMES, REGISTRY, find_provider, provider_names
-from foldline.providers.openai_compatible import hosts
+from foldline.providers.openai_compatible import _hosts as hosts
 
 
 @pytest.mark.parametrize(

@@ -16,27 +16,27 @@ import pytest
 import foldline
 from foldline._display.messages import BLOCKS
 from foldline.messages._view import ChunkView
+from foldline.protocol._shapes import BLOCK_SHAPES, DELTA_SHAPES, EVENT_SHAPES
 from foldline.protocol.blocks import BLOCK_KINDS, BLOCK_TYPES
 from foldline.protocol.events import DELTA_KINDS, EVENT_KINDS
 from foldline.protocol.fold import HANDLERS
-from foldline.protocol.shapes import BLOCK_SHAPES, DELTA_SHAPES, EVENT_SHAPES
 
 ROOT = Path(foldline.__file__).parent
 READERS = {
     "protocol/events.py": ("DeltaKind",),
     "protocol/fold.py": ("EventKind", "DeltaKind"),
     "protocol/grammar.py": ("EventKind",),
-    "protocol/block_writer.py": ("BlockKind",),
+    "protocol/_block_writer.py": ("BlockKind",),
     "protocol/replay.py": ("EventKind",),
-    "protocol/shapes.py": ("EventKind", "DeltaKind", "BlockKind"),
+    "protocol/_shapes.py": ("EventKind", "DeltaKind", "BlockKind"),
     "_streams/stream_state.py": ("EventKind", "DeltaKind", "BlockKind"),
     "_streams/event_log.py": ("DeltaKind",),
     "messages/_view.py": ("EventKind", "DeltaKind"),
-    "providers/anthropic/messages.py": ("BlockKind",),
-    "providers/bedrock/messages.py": ("BlockKind",),
-    "providers/google/messages.py": ("BlockKind",),
+    "providers/anthropic/_messages.py": ("BlockKind",),
+    "providers/bedrock/_messages.py": ("BlockKind",),
+    "providers/google/_messages.py": ("BlockKind",),
     "providers/_completions/messages.py": ("BlockKind",),
-    "providers/openai/input_items.py": ("BlockKind",),
+    "providers/openai/_input_items.py": ("BlockKind",),
     "providers/_foreign_messages.py": ("BlockKind",),
 }
 

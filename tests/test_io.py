@@ -22,7 +22,7 @@ from foldline._io import ASYNC, BLOCKING, IO, stopped_by, waiting
 from foldline._io.drive import drive
 from foldline._io.waiting import THREADS, LoopIterator
 from foldline.exceptions import BlockingCallError
-from foldline.utils.signals import SIGNALS
+from foldline.utils._signals import SIGNALS
 
 pytestmark = pytest.mark.timing
 

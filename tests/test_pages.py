@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from foldline.cli.app import app
+from foldline._cli.app import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])

@@ -48,15 +48,15 @@ ALLOWED = {
     "_storage/workers.py:_start_of": "on Linux only; elsewhere a worker is known by its beat",
     "agents/middleware/execution.py:_bound": "after every platform but `linux` has left",
     "agents/middleware/execution.py:_start": "after `win32` has left with an error",
-    "agents/middleware/shell_session.py:_signal": "of a shell, which `_start` refuses on `win32`",
-    "agents/middleware/shell_session.py:_stop": "of a shell, which `_start` refuses on `win32`",
-    "serve/metrics.py:_process_facts": "what only Linux has; left out elsewhere",
-    "serve/notify.py:notify_ready": "after `hasattr(socket, 'AF_UNIX')`",
+    "agents/middleware/_shell_session.py:_signal": "of a shell, which `_start` refuses on `win32`",
+    "agents/middleware/_shell_session.py:_stop": "of a shell, which `_start` refuses on `win32`",
+    "serve/_metrics.py:_process_facts": "what only Linux has; left out elsewhere",
+    "serve/_systemd.py:notify_ready": "after `hasattr(socket, 'AF_UNIX')`",
     "transports/_wires.py": "select() on a socket, which works everywhere, where there is no poll()",
     "transports/_tls.py": "looks whether the usual files of certificates are there; takes Python's own where none is",
-    "cli/chat.py:_await_input": "select() on a pipe, after `win32` has left",
-    "cli/chat.py:/dev/null": "advice in a message",
-    "cli/interactive.py:_read_line": "after `hasattr(signal, 'setitimer')`, without which it reads plainly",
+    "_cli/chat.py:_await_input": "select() on a pipe, after `win32` has left",
+    "_cli/chat.py:/dev/null": "advice in a message",
+    "_cli/interactive.py:_read_line": "after `hasattr(signal, 'setitimer')`, without which it reads plainly",
     "language_models/_call/policies/safe_files.py": "dir_fd where os.supports_dir_fd has it, else checked path by path",
 }
 """Place (file, file:function or file:text) -> why it is right there."""
@@ -199,7 +199,7 @@ def test_text_is_read_and_written_in_an_encoding_that_is_said():
             if is_text and is_path and not has_encoding:
                 strays.append(f"{path.relative_to(HOME).as_posix()}:{node.lineno}")
 
-    assert [stray for stray in strays if not stray.startswith("utils/private_files.py")] == []
+    assert [stray for stray in strays if not stray.startswith("utils/_private_files.py")] == []
 
 
 def opened_as(call: ast.Call) -> str:

@@ -30,7 +30,7 @@ from foldline.providers.openai import AzureOpenAIEmbeddings, ChatOpenAI, OpenAIE
 from foldline.retrievers import BM25Retriever
 from foldline.runnables import RunnableConfig
 from foldline.tracers import LangChainTracer
-from foldline.utils.class_doc import field_docs
+from foldline.utils._class_doc import field_docs
 
 
 def public_packages() -> list[ModuleType]:
@@ -298,7 +298,7 @@ def test_the_source_of_a_class_is_not_read_before_its_docstring():
     program = """
 from foldline.messages import AIMessage
 from foldline.providers.openai import ChatOpenAI
-from foldline.utils.class_doc import _docs_of_file
+from foldline.utils._class_doc import _docs_of_file
 
 AIMessage("hi"), ChatOpenAI(model="m", api_key="k")
 print(_docs_of_file.cache_info().currsize)

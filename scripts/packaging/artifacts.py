@@ -15,7 +15,7 @@ from pathlib import Path
 __all__ = ["complaints"]
 
 ROOT = Path(__file__).parent.parent.parent
-IN_THE_WHEEL = ("foldline/__init__.py", "foldline/py.typed", "foldline/cli/__main__.py")
+IN_THE_WHEEL = ("foldline/__init__.py", "foldline/py.typed", "foldline/__main__.py")
 NOT_IN_THE_WHEEL = (
     "tests/",
     "benchmarks/",

@@ -28,7 +28,7 @@ DEVELOPMENT = ("test", "peers", "all")
 """Extras of this repository: resolved, but not imported one by one."""
 IMPORTS = {
     "local": "foldline.providers.local.runtime:load_library()",
-    "cli": "foldline.cli.app",
+    "cli": "foldline._cli.app",
     "postgres": "foldline.checkpoint.postgres psycopg",
     "redis": "foldline.caches.redis redis",
     "serve": "foldline.serve.app uvicorn httptools",
@@ -41,7 +41,7 @@ IMPORTS = {
     "aws": "foldline.providers.bedrock botocore.session",
     "google": "foldline.providers.vertex google.auth",
     "langsmith": "foldline.tracers.langchain langsmith",
-    "migrate": "foldline.compat.rewrite",
+    "migrate": "foldline.compat._rewrite",
     "parquet": "foldline.batches pyarrow.parquet",
     "ray": "foldline.batches ray",
     "dbos": "foldline.workflows dbos",

@@ -26,7 +26,7 @@ def main() -> int:
     state = create_agent(model, [add]).invoke("1 + 2?")
     assert [message.type for message in state["messages"]] == ["human", "ai", "tool", "ai"]
     ran = subprocess.run(
-        [sys.executable, "-m", "foldline.cli", "--version"],
+        [sys.executable, "-m", "foldline", "--version"],
         capture_output=True,
         text=True,
         check=True,

@@ -17,7 +17,7 @@ import griffe
 __all__ = ["ApiPage", "find_pages", "write_pages"]
 
 PACKAGE = "foldline"
-NOT_A_LIBRARY = ("foldline.cli",)
+NOT_A_LIBRARY = ("foldline._cli",)
 """Packages whose names are no API: the command line is documented on its own page."""
 
 

@@ -15,8 +15,8 @@ from typing_extensions import TypedDict
 from foldline._lazy import publish
 from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager, Callbacks
 from foldline.exceptions import UsageError
+from foldline.utils._suggest import callers_level
 from foldline.utils.strings import suggestion
-from foldline.utils.suggest import callers_level
 
 DEFAULT_RECURSION_LIMIT = 25
 

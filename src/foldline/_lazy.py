@@ -146,7 +146,7 @@ class ClassDoc(str):
 
     def __get__(self, instance: object, owner: type) -> str:
         """Return the text with that of the fields."""
-        reader = import_module("foldline.utils.class_doc")
+        reader = import_module("foldline.utils._class_doc")
         text: str = reader.class_doc(owner, str(self))
         return text
 

@@ -9,7 +9,7 @@ from foldline._traceback import entry_point
 from foldline.exceptions import UsageError
 from foldline.language_models._call.request import CALL_OPTIONS, ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
-from foldline.language_models.structured.output import STRUCTURED_OPTIONS, OutputSchema
+from foldline.language_models.structured._output import STRUCTURED_OPTIONS, OutputSchema
 from foldline.language_models.structured.parser import Partial, RawAndParsed, Schema
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.providers import ADVICE, find_provider, provider_names

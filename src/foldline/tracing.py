@@ -13,12 +13,12 @@ from typing import Unpack
 
 from foldline.callbacks import hooks
 from foldline.exceptions import StoreError, UsageError
+from foldline.tracers._database_tracer import DatabaseTracer, TracerOptions
 from foldline.tracers._environment import file_tracer
 from foldline.tracers._open import open_tracer
-from foldline.tracers.database_tracer import DatabaseTracer, TracerOptions
 from foldline.tracers.store import TraceStore
-from foldline.utils.data_places import is_url, sessions_file, traces_place
-from foldline.utils.options import check_options
+from foldline.utils._data_places import is_url, sessions_file, traces_place
+from foldline.utils._options import check_options
 
 __all__ = ["disable", "enable", "flush", "forget", "is_enabled", "prune"]
 

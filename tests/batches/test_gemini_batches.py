@@ -10,7 +10,7 @@ from google.genai import types
 
 from foldline.exceptions import UsageError
 from foldline.output_parsers import StrOutputParser
-from foldline.providers.google import ChatGoogle, GoogleGenerativeAIEmbeddings, batches
+from foldline.providers.google import ChatGoogle, GoogleGenerativeAIEmbeddings, _batches as batches
 
 
 def chain_of(stub):

@@ -112,7 +112,7 @@ def test_a_job_is_held_by_one_process(store):
     next(reading)
     other = f"""
 from pathlib import Path
-from foldline.batches.store.job_store import JobStore
+from foldline.batches._store.job_store import JobStore
 store = JobStore({str(store)!r}, "job")
 store.job.use(store.job.find())
 print(store.job.report().items)

@@ -7,7 +7,7 @@ import time
 import pytest
 from pydantic import BaseModel
 
-from foldline.batches.store.job_database import JobDatabase
+from foldline.batches._store.job_database import JobDatabase
 from foldline.embeddings import Embeddings
 from foldline.exceptions import BudgetExceeded, StoreError, UsageError
 from foldline.language_models._call.policies.usage_scope import Limits

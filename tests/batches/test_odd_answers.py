@@ -12,11 +12,11 @@ import pytest
 
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
-from foldline.batches.provider_batches import _number_of
+from foldline.batches._provider_batches import _number_of
 from foldline.batches.records import Part
 from foldline.exceptions import FoldlineError, MalformedStreamError, SecurityError
 from foldline.providers.anthropic import ChatAnthropic
-from foldline.providers.google import ChatGoogle, batches as google_batches
+from foldline.providers.google import ChatGoogle, _batches as google_batches
 from foldline.providers.openai import ChatOpenAI
 from tests.servers import Answer
 from tests.servers.fixtures import fault_server, fault_server_process  # noqa: F401

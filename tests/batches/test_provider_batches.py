@@ -17,7 +17,7 @@ from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
 from foldline.providers._batch_client import BatchClient
 from foldline.providers.anthropic import ChatAnthropic
-from foldline.providers.anthropic.batches import AnthropicBatches
+from foldline.providers.anthropic._batches import AnthropicBatches
 from foldline.providers.google import ChatGoogle
 from foldline.providers.openai import AzureChatOpenAI, ChatOpenAI, OpenAIEmbeddings
 

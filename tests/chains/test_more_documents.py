@@ -21,7 +21,7 @@ from foldline.exceptions import OutputParserException, UsageError
 from foldline.language_models import FakeListChatModel
 from foldline.prompts import PromptTemplate
 from foldline.runnables import RunnableLambda
-from foldline.utils.arithmetic import evaluate
+from foldline.utils._arithmetic import evaluate
 
 DOCUMENTS = [Document("one", metadata={"n": 1}), Document("two", metadata={"n": 2})]
 

@@ -26,8 +26,8 @@ from foldline.checkpoint import (
     ThreadBusyError,
     ThreadConflictError,
 )
-from foldline.checkpoint.stored import StoredSaver
-from foldline.utils.data_places import is_url
+from foldline.checkpoint._stored import StoredSaver
+from foldline.utils._data_places import is_url
 from foldline.utils.uuid import uuid7
 
 TIMES = {"near": ("0.2", "600"), "far": ("0.2", "1")}

@@ -24,7 +24,7 @@ from foldline.checkpoint import (
     SqliteSaver,
     ThreadBusyError,
     ThreadConflictError,
-    local_writers as local_writers_module,
+    _local_writers as local_writers_module,
 )
 from foldline.checkpoint.base import append_as_owner
 from foldline.exceptions import StoreError

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from foldline.cli.start import start
+from foldline._cli.start import start
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 40.0
@@ -59,7 +59,7 @@ def foldline(capsys, monkeypatch) -> Callable[..., Outcome]:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "foldline.cli", *arguments]
+    return [sys.executable, "-m", "foldline", *arguments]
 
 
 class Terminal:

@@ -35,7 +35,7 @@ def foldline(tmp_path):
 
     def call(*arguments):
         return subprocess.run(
-            [sys.executable, "-m", "foldline.cli", "batch", *map(str, arguments)],
+            [sys.executable, "-m", "foldline", "batch", *map(str, arguments)],
             capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path, env=environment,
         )  # fmt: skip
 

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
+from foldline._cli import choose, install
 from foldline.chat_history import SQLiteChatMessageHistory
-from foldline.cli import choose, install
 from foldline.exceptions import MissingExtraError
 from foldline.providers.local import runtime
 from tests.cli.conftest import OWN

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from foldline.cli.interactive import _completion
-from foldline.cli.keys import use_stored_keys
-from foldline.cli.short_schema import read_schema
+from foldline._cli.interactive import _completion
+from foldline._cli.keys import use_stored_keys
+from foldline._cli.short_schema import read_schema
 from foldline.exceptions import UsageError
 from tests.cli.conftest import OWN, run_process
 
@@ -248,8 +248,8 @@ def test_an_attachment_from_stdin(foldline, monkeypatch):
         def isatty(self):
             return False
 
-    monkeypatch.setattr("foldline.cli.inputs.sys", type("S", (), {"stdin": Piped()}))
-    from foldline.cli.attach import human_message
+    monkeypatch.setattr("foldline._cli.inputs.sys", type("S", (), {"stdin": Piped()}))
+    from foldline._cli.attach import human_message
 
     block = human_message("what?", ["-"]).content_blocks[1]
 
@@ -257,7 +257,7 @@ def test_an_attachment_from_stdin(foldline, monkeypatch):
 
 
 def test_an_attachment_by_address(monkeypatch, foldline):
-    from foldline.cli import attach
+    from foldline._cli import attach
 
     with monkeypatch.context() as patch:
         patch.setattr(attach, "fetch", lambda url: (b"\x89PNG\r\n\x1a\n", "image/png"))

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from foldline.cli import COMMANDS
-from foldline.cli.app import app
+from foldline._cli import COMMANDS
+from foldline._cli.app import app
 from tests.cli.conftest import OWN, ROOT
 
 RECORDINGS = ROOT / "tests" / "recordings"
@@ -74,7 +74,7 @@ def test_doctor_shows_what_the_environment_says_about_http(foldline, monkeypatch
 
 
 def test_doctor_says_what_a_proxy_of_the_environment_needs(foldline, monkeypatch):
-    monkeypatch.setattr("foldline.cli.doctor._has", lambda module: module != "httpx2")
+    monkeypatch.setattr("foldline._cli.doctor._has", lambda module: module != "httpx2")
     monkeypatch.setenv("ALL_PROXY", "socks5://proxy.example:1080")
     monkeypatch.setenv("HTTP_PROXY", "ftp://proxy.example")
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from foldline.cli import choose
+from foldline._cli import choose
 from foldline.providers.local import fetch
 from foldline.providers.local.chat import ChatLlamaCpp
 from tests.cli.conftest import OWN, ROOT, command, run_process
@@ -45,7 +45,7 @@ def test_the_help_is_quick():
 
 def test_the_help_imports_neither_typer_nor_pydantic():
     program = (
-        "import sys; sys.argv = ['foldline', '--help']; from foldline.cli import main; main(); "
+        "import sys; sys.argv = ['foldline', '--help']; from foldline._cli import main; main(); "
     )
     program += (
         "print([name for name in ('typer', 'rich', 'pydantic', 'asyncio') if name in sys.modules])"
@@ -225,7 +225,7 @@ TWO_AT_ONCE = """
 import sys
 from pathlib import Path
 from tests.providers.local.test_fetch import small_model
-from foldline.cli import choose
+from foldline._cli import choose
 from foldline.providers.local import fetch
 from foldline.providers.local.chat import ChatLlamaCpp
 fetch.MODELS["small"] = small_model(Path(sys.argv[1]))

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from foldline.cli.markdown import MarkdownWriter, extract_code
+from foldline._cli.markdown import MarkdownWriter, extract_code
 
 TEXT = """# Owls
 

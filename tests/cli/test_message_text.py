@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foldline.cli.message_text import heading, text_and_calls
+from foldline._cli.message_text import heading, text_and_calls
 from foldline.messages import AIMessage, HumanMessage
 
 CALL = {"name": "look", "args": {"where": "up"}, "id": "c1", "type": "tool_call"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from foldline.cli.start import Code, start
+from foldline._cli.start import Code, start
 
 OLD, NEW = (
     "from langchain_core.messages import AIMessage\n",

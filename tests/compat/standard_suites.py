@@ -12,7 +12,7 @@ from langchain_tests.integration_tests import ChatModelIntegrationTests
 from langchain_tests.unit_tests import ChatModelUnitTests
 
 from foldline.providers import REGISTRY
-from foldline.providers.openai_compatible.hosts import HOSTS
+from foldline.providers.openai_compatible._hosts import HOSTS
 
 URL = os.environ.get("WIRES_URL", "http://127.0.0.1:9")
 KEY = {"model": "m", "api_key": "k"}

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from foldline.compat.private_names import LangChainBetaWarning
+from foldline.compat._private_names import LangChainBetaWarning
 
 FILE = Path(__file__).parent / "deep_conversations.py"
 PEERS = ("deepagents", "langmem", "langchain", "langgraph")

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from foldline.compat.private_names import PRIVATE_NAMES
+from foldline.compat._private_names import PRIVATE_NAMES
 
 
 def run(tmp_path, source, *arguments):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from foldline.compat.rewrite import UnparsableError, rewrite
+from foldline.compat._rewrite import UnparsableError, rewrite
 
 
 def test_imports_are_renamed_and_all_else_stays():

@@ -14,7 +14,7 @@ from foldline.checkpoint import InMemorySaver, PostgresSaver, SqliteSaver
 from foldline.checkpoint.base import Entry
 from foldline.exceptions import SchemaError, StoreError
 from foldline.graph import START, Command, Send, StateGraph, interrupt
-from foldline.workflows.log import Log
+from foldline.workflows._thread_log import Log
 from tests.servers.databases import _accepts, postgres_server, wait_until
 
 pytestmark = pytest.mark.timing

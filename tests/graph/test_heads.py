@@ -14,9 +14,9 @@ from foldline.checkpoint import (
     Entry,
     InMemorySaver,
     SqliteSaver,
-    heads as heads_module,
+    _heads as heads_module,
 )
-from foldline.checkpoint.heads import heads_of
+from foldline.checkpoint._heads import heads_of
 from foldline.graph import (
     START,
     Command,
@@ -29,7 +29,7 @@ from foldline.graph import (
 )
 from foldline.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from foldline.testing import ScriptedChatModel
-from foldline.workflows import fold as fold_module
+from foldline.workflows import _state_fold as fold_module
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 

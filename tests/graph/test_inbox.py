@@ -19,7 +19,7 @@ from foldline.messages import HumanMessage
 from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
 from foldline.workflows import interrupt
-from foldline.workflows.inbox import leave
+from foldline.workflows._inbox import leave
 from tests.graph.lines import Log, answer, ask, at, line, note
 
 

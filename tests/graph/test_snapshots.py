@@ -13,12 +13,12 @@ import pytest
 
 from foldline._storage.forget import delete_checkpoints
 from foldline.checkpoint import PostgresSaver, SqliteSaver
+from foldline.checkpoint._heads import heads_of
 from foldline.checkpoint.base import Snapshot
-from foldline.checkpoint.heads import heads_of
 from foldline.exceptions import StoreError
 from foldline.graph import START, Command, StateGraph, interrupt
 from foldline.messages import AIMessage, HumanMessage
-from foldline.workflows import fold as fold_module
+from foldline.workflows import _state_fold as fold_module
 from tests.graph.test_heads import State, agent_of, graph_of, say
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

@@ -18,7 +18,7 @@ from foldline.exceptions import (
     StreamInterruptedError,
 )
 from foldline.language_models import ChatModel, Limits, ModelHooks, RetryPolicy, usage_scope
-from foldline.language_models.structured.output import OutputSchema
+from foldline.language_models.structured._output import OutputSchema
 from foldline.messages import AIMessage, HumanMessage
 from foldline.protocol import assert_valid_event_stream
 from foldline.protocol.fold import fold

@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 
 from foldline.exceptions import StructuredOutputError, UsageError
 from foldline.language_models import Partial, usage_scope
-from foldline.language_models.structured.field_check import FieldCheck
-from foldline.language_models.structured.output import OutputSchema
+from foldline.language_models.structured._field_check import FieldCheck
+from foldline.language_models.structured._output import OutputSchema
 from foldline.testing import Call, ScriptedChatModel
 
 

@@ -15,7 +15,7 @@ from foldline.exceptions import (
     UsageError,
 )
 from foldline.language_models import Partial, RetryPolicy
-from foldline.language_models.structured.output import OutputSchema, choose_method
+from foldline.language_models.structured._output import OutputSchema, choose_method
 from foldline.messages import AIMessage
 from foldline.testing import Fail, ScriptedChatModel
 from foldline.utils.function_calling import convert_to_json_schema

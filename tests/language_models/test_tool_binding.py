@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from foldline.exceptions import StructuredOutputError, UsageError
-from foldline.language_models.structured.tool_binding import tools_of
+from foldline.language_models.structured._tool_binding import tools_of
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.runnables import RunnableBinding
 from tests.language_models.scripted import KINDS, Speaking, calls, usage

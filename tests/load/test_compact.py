@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from foldline.exceptions import SchemaError
-from foldline.load.compact import compact_message, copy_fields, read_message
-from foldline.load.packed import Packer, Reader
+from foldline.load._compact import compact_message, copy_fields, read_message
+from foldline.load._packed import Packer, Reader
 from foldline.messages import (
     AIMessage,
     AIMessageChunk,

@@ -10,8 +10,8 @@ import pytest
 
 from foldline.callbacks import BaseCallbackHandler
 from foldline.language_models import FakeListChatModel
-from foldline.load import dumpd, lazy_dump
-from foldline.load.lazy_dump import LazyDump
+from foldline.load import _lazy_dump as lazy_dump, dumpd
+from foldline.load._lazy_dump import LazyDump
 from foldline.messages import HumanMessage
 from foldline.prompts import ChatPromptTemplate
 

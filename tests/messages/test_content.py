@@ -17,12 +17,12 @@ from foldline.messages import (
     ToolMessageChunk,
     content,
 )
+from foldline.messages._kinds import MESSAGE_CLASSES
+from foldline.messages._output_version import output_version
 from foldline.messages.chat import ChatMessageChunk
 from foldline.messages.dicts import message_to_chunk
 from foldline.messages.function import FunctionMessageChunk
-from foldline.messages.kinds import MESSAGE_CLASSES
 from foldline.messages.notification import add_notification_metadata, get_notification_metadata
-from foldline.messages.output_version import output_version
 from foldline.messages.system import SystemMessageChunk
 
 

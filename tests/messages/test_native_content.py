@@ -9,7 +9,7 @@ import pytest
 from foldline.exceptions import ModelError
 from foldline.messages import AIMessage, FunctionMessage, ToolMessage
 from foldline.protocol.folded_message import FoldedMessage
-from foldline.providers.bedrock.endpoint import PROVIDER as BEDROCK
+from foldline.providers.bedrock._endpoint import PROVIDER as BEDROCK
 from tests.providers import recordings
 from tests.providers.recorded_models import MODELS
 

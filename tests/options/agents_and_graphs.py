@@ -24,7 +24,7 @@ from foldline.runnables import RunnableLambda
 from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import BaseTool, StructuredTool, tool
 from foldline.tools.convert import ToolOptions
-from foldline.workflows.loop_runnable import INVOKE_OPTIONS, STREAM_OPTIONS
+from foldline.workflows._loop_runnable import INVOKE_OPTIONS, STREAM_OPTIONS
 from tests.options.matrix import Outcome, Row, Target, options_of
 
 MODEL = ScriptedChatModel(script=["Hello"], is_cyclic=True)

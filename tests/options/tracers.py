@@ -18,7 +18,7 @@ from foldline.tracers import (
     SQLiteTracer,
     TraceStore,
 )
-from foldline.tracers.database_tracer import TracerOptions
+from foldline.tracers._database_tracer import TracerOptions
 from tests.options.matrix import Row, Target, options_of
 
 OPTIONS = frozenset(TracerOptions.__annotations__)

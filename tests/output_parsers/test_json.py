@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from foldline.exceptions import OutputParserException
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.output_parsers import JsonOutputParser, PydanticOutputParser, SimpleJsonOutputParser
-from foldline.utils.json_patch import apply_patch
+from foldline.utils._json_patch import apply_patch
 
 pytestmark = pytest.mark.timing
 

@@ -29,7 +29,7 @@ Project-URL: Source, x
 Project-URL: Issues, x
 Project-URL: Changelog, x
 """
-GOOD = {"foldline/__init__.py": "", "foldline/py.typed": "", "foldline/cli/__main__.py": ""}
+GOOD = {"foldline/__init__.py": "", "foldline/py.typed": "", "foldline/__main__.py": ""}
 
 
 def write_packages(folder: Path, more: dict[str, str], metadata: str = METADATA) -> Path:

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from foldline.exceptions import FoldlineError
 from foldline.protocol import EventWriter, assert_valid_event_stream, check, fold
-from foldline.protocol.identity import BlockRegistry, GrowingBlock, kind_of, normal_key
+from foldline.protocol._identity import BlockRegistry, GrowingBlock, kind_of, normal_key
 
 keys = (
     st.none()

@@ -15,9 +15,9 @@ from foldline.protocol.fold import fold, fold_complete
 from foldline.protocol.folded_message import FoldLimits
 from foldline.providers._completions.decode import CompletionsDecoder
 from foldline.providers.anthropic.decode import AnthropicDecoder
-from foldline.providers.openai.decode import ResponsesDecoder
-from foldline.providers.openai.host import OPENAI
-from foldline.providers.openai_compatible.hosts import HOSTS
+from foldline.providers.openai._decode import ResponsesDecoder
+from foldline.providers.openai._host import OPENAI
+from foldline.providers.openai_compatible._hosts import HOSTS
 from tests.providers import recordings
 from tests.providers.bedrock import answers as bedrock
 from tests.providers.google import recordings as google

@@ -11,9 +11,9 @@ import pytest
 from foldline.exceptions import MalformedStreamError, ModelError
 from foldline.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from foldline.providers.anthropic import ChatAnthropic
-from foldline.providers.anthropic.messages import encode_call_id as anthropic_id
+from foldline.providers.anthropic._messages import encode_call_id as anthropic_id
 from foldline.providers.bedrock import ChatBedrockConverse
-from foldline.providers.bedrock.messages import encode_call_id as bedrock_id
+from foldline.providers.bedrock._messages import encode_call_id as bedrock_id
 from foldline.providers.google import ChatGoogle
 from foldline.providers.openai import ChatOpenAI
 from foldline.providers.openai_compatible import ChatGroq

@@ -16,7 +16,7 @@ from foldline.language_models import FakeListChatModel
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.providers.openai import ChatOpenAI
 from foldline.transports import Request, _faults
-from foldline.utils import suggest
+from foldline.utils import _suggest as suggest
 from tests.servers.script import Answer
 
 
@@ -128,7 +128,7 @@ print(find_profile("nobody", "x"))
 def test_a_command_that_is_misspelt_is_one_sentence():
     pytest.importorskip("typer")
     result = subprocess.run(
-        [sys.executable, "-m", "foldline.cli", "chta"], check=False, capture_output=True, text=True
+        [sys.executable, "-m", "foldline", "chta"], check=False, capture_output=True, text=True
     )
 
     assert "Did you mean 'chat'? See `" in result.stderr

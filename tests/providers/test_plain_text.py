@@ -11,7 +11,7 @@ from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessag
 from foldline.providers import _foreign_messages
 from foldline.providers._completions import messages as completions
 from foldline.providers._foreign_messages import plain_text
-from foldline.providers.anthropic import ChatAnthropic, messages as anthropic
+from foldline.providers.anthropic import ChatAnthropic, _messages as anthropic
 from foldline.providers.openai import ChatOpenAI
 
 CALL = {"name": "look", "args": {"x": 1}, "id": "c1"}

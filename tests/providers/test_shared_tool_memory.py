@@ -11,7 +11,7 @@ from foldline.providers._completions.encode import encode_tools as encode_comple
 from foldline.providers._completions.host import Host
 from foldline.providers._tool_memory import MAX_LISTS, remember_tools
 from foldline.providers.anthropic.encode import encode_tools as encode_anthropic
-from foldline.providers.google.encode import encode_tools as encode_google
+from foldline.providers.google._encode import encode_tools as encode_google
 
 
 class DescribingEncoder:

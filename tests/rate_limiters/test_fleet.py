@@ -11,8 +11,8 @@ import pytest
 import redis
 
 from foldline.rate_limiters import LocalLimit, Quota, RedisRateLimiter
+from foldline.rate_limiters._state import LEASE
 from foldline.rate_limiters.limiter import INITIAL_OUTPUT
-from foldline.rate_limiters.state import LEASE
 from tests.rate_limiters.fleet import PROCESSES, Plan, running_fleet, start_again
 from tests.servers.databases import Server, free_port
 

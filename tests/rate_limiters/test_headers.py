@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from foldline.rate_limiters.headers import read_caps
-from foldline.rate_limiters.state import Cap
+from foldline.rate_limiters._headers import read_caps
+from foldline.rate_limiters._state import Cap
 
 pytestmark = pytest.mark.timing
 

@@ -23,9 +23,9 @@ from foldline.rate_limiters import (
     SQLiteRateLimiter,
     sqlite as sqlite_module,
 )
+from foldline.rate_limiters._state import Cap, Learn
 from foldline.rate_limiters.limiter import MAX_HOLD
 from foldline.rate_limiters.redis import GRACE
-from foldline.rate_limiters.state import Cap, Learn
 from tests.rate_limiters.fleet import start_again
 from tests.servers.databases import free_port
 

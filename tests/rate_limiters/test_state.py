@@ -11,9 +11,7 @@ import redis
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from foldline.rate_limiters import Quota
-from foldline.rate_limiters.quotas import Rules
-from foldline.rate_limiters.redis import _encode, _encode_rules, _script
-from foldline.rate_limiters.state import (
+from foldline.rate_limiters._state import (
     LEASE,
     Cap,
     Learn,
@@ -25,6 +23,8 @@ from foldline.rate_limiters.state import (
     Take,
     apply,
 )
+from foldline.rate_limiters.quotas import Rules
+from foldline.rate_limiters.redis import _encode, _encode_rules, _script
 
 pytestmark = pytest.mark.timing
 

@@ -124,7 +124,7 @@ EXTRAS = {
         "xllamacpp",
         "from foldline.providers.local.runtime import load_library; load_library()",
     ),
-    "cli": ("typer", "from foldline.cli.start import _run; _run(['chat'])"),
+    "cli": ("typer", "from foldline._cli.start import _run; _run(['chat'])"),
     "postgres": (
         "psycopg",
         "from foldline.chat_history import PostgresChatMessageHistory as H; H('s', 'host=/nowhere')",

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from foldline._cli.places import make_folder_of
 from foldline.agents.checkpoint import SqliteSaver
 from foldline.caches import SQLiteCache
 from foldline.callbacks import FileCallbackHandler
 from foldline.chat_history import SQLiteChatMessageHistory
-from foldline.cli.places import make_folder_of
 from foldline.documents import Document
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.indexing import SQLiteRecordManager

@@ -109,7 +109,7 @@ def import_foldline() -> None:
 
 
 ACTS = frozenset(
-    ["foldline.tracers.langchain", "foldline.compat.langchain", "foldline.compat.private_names"]
+    ["foldline.tracers.langchain", "foldline.compat.langchain", "foldline.compat._private_names"]
 )
 """Modules whose import is an act: LangSmith's client, whose urllib3 tries a socket; LangChain's names, put in place."""
 OF_LANGSMITH = frozenset(["LangChainTracer", "get_client", "wait_for_all_tracers"])

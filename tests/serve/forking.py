@@ -59,7 +59,7 @@ def main() -> None:
 
     import foldline.serve.app  # noqa: F401
     import tests.serve.served  # noqa: F401
-    from foldline.cli.serve import serve
+    from foldline._cli.serve import serve
 
     port, log = (sys.argv[sys.argv.index(name) + 1] for name in ("--port", "--log"))
     targets = [argument for argument in sys.argv[1:] if "=" in argument]

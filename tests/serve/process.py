@@ -32,13 +32,15 @@ class ServeProcess:
         log: str | None = None,
         options: tuple[str, ...] = (),
         port: int | None = None,
+        program: str = "foldline",
     ) -> None:
         self.folder = folder
+        self.program = program
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = log or str(folder / "runs.db")
         self.command = [
-            sys.executable, "-m", "foldline.cli", "serve", *(APPS if apps is None else apps),
+            sys.executable, "-m", self.program, "serve", *(APPS if apps is None else apps),
             "--port", str(self.port), "--log", self.log, *options,
         ]  # fmt: skip
         self.environment = {
@@ -88,7 +90,7 @@ class ServeProcess:
 
     def add_key(self, name: str, *options: str) -> str:
         command = [
-            sys.executable, "-m", "foldline.cli", "serve", "keys", "add", name, "--log", self.log, *options,
+            sys.executable, "-m", self.program, "serve", "keys", "add", name, "--log", self.log, *options,
         ]  # fmt: skip
         result = subprocess.run(
             command, cwd=ROOT, env=self.environment, capture_output=True, check=True, text=True

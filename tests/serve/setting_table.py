@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from foldline.serve.setting_rows import SETTINGS
+from foldline.serve._setting_rows import SETTINGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "serve-settings.md"
 BEGIN, END = "<!-- settings: begin -->\n", "<!-- settings: end -->"

@@ -16,11 +16,11 @@ from foldline.agents.checkpoint import InMemorySaver
 from foldline.agents.middleware import HumanInTheLoopMiddleware
 from foldline.exceptions import UsageError
 from foldline.serve import ServeApp, ServedApp, create_app
-from foldline.serve.admission import Admission
+from foldline.serve._admission import Admission
+from foldline.serve._keys import KeyStore
+from foldline.serve._load_apps import make_apps, read_config
+from foldline.serve._log.run_log import ServerLog
 from foldline.serve.errors import ServeError
-from foldline.serve.gateway import make_apps, read_config
-from foldline.serve.keys import KeyStore
-from foldline.serve.log.run_log import ServerLog
 from foldline.testing import Call, ScriptedChatModel, Stall
 
 # -- tickets

@@ -19,10 +19,10 @@ from foldline.agents.middleware import HumanInTheLoopMiddleware
 from foldline.checkpoint.sqlite import SqliteSaver
 from foldline.exceptions import ThreadBusyError, ThreadConflictError
 from foldline.serve import create_app
+from foldline.serve._log.answers import Claim
+from foldline.serve._log.records import RunRecord
+from foldline.serve._log.run_log import ServerLog
 from foldline.serve.errors import failure_of
-from foldline.serve.log.answers import Claim
-from foldline.serve.log.records import RunRecord
-from foldline.serve.log.run_log import ServerLog
 from foldline.testing import Call, ScriptedChatModel
 from tests.servers.databases import postgres_server, postgres_url
 

@@ -15,7 +15,7 @@ from starlette.routing import Mount
 
 from foldline.exceptions import ModelAPIError, UsageError
 from foldline.serve import ServedApp, create_app
-from foldline.serve.gateway import make_alias, make_apps, read_config
+from foldline.serve._load_apps import make_alias, make_apps, read_config
 from foldline.testing import ScriptedChatModel
 from tests.serve.in_process import post_in_process
 from tests.serve.served import chain, chat, graph, make_agent, vectors

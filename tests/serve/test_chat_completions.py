@@ -12,7 +12,7 @@ import openai
 import pytest
 from pydantic import BaseModel
 
-from foldline.serve.wires.logprobs import completion_logprobs
+from foldline.serve._wires.logprobs import completion_logprobs
 from tests.serve.process import ServeProcess, sse
 from tests.serve.served import SECRET
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from foldline.serve import ServeSettings
-from foldline.serve.setting_rows import SETTINGS, VARIABLE_PREFIX
+from foldline.serve._setting_rows import SETTINGS, VARIABLE_PREFIX
 from tests.serve.process import ROOT, ServeProcess
 
 DEPLOY = ROOT / "deploy"

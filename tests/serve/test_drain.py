@@ -17,7 +17,7 @@ import pytest
 
 from foldline.exceptions import StoreError
 from foldline.serve import create_app
-from foldline.serve.log.run_log import ServerLog
+from foldline.serve._log.run_log import ServerLog
 from foldline.testing import ScriptedChatModel
 from tests.serve.in_process import post_in_process
 from tests.serve.process import ServeProcess, sse

@@ -12,9 +12,9 @@ import pytest
 
 from foldline.runnables import RunnableLambda
 from foldline.serve import create_app
-from foldline.serve.apps import RunRequest
-from foldline.serve.keys import Caller
-from foldline.serve.log.events import (
+from foldline.serve._event_reader import ChatReader
+from foldline.serve._keys import Caller
+from foldline.serve._log.events import (
     EncodedEvent,
     decode_event,
     encode_event,
@@ -22,9 +22,9 @@ from foldline.serve.log.events import (
     method_of,
     split_events,
 )
-from foldline.serve.log.records import EventsToKeep, RunRecord, make_event
-from foldline.serve.log.run_log import ServerLog
-from foldline.serve.reader import ChatReader
+from foldline.serve._log.records import EventsToKeep, RunRecord, make_event
+from foldline.serve._log.run_log import ServerLog
+from foldline.serve.apps import RunRequest
 from foldline.testing import ScriptedChatModel
 from tests.servers.databases import postgres_server, postgres_url
 

@@ -13,13 +13,13 @@ from foldline.checkpoint import InMemorySaver
 from foldline.checkpoint.base import ThreadConflictError
 from foldline.exceptions import ModelAuthenticationError, ModelInvalidRequestError
 from foldline.serve import PublicError, create_app
+from foldline.serve._keys import Caller
+from foldline.serve._live_runs import LiveRun
+from foldline.serve._log.run_log import ServerLog
+from foldline.serve._metrics import Metrics
+from foldline.serve._run_host import RunHost
 from foldline.serve.apps import RunRequest, as_apps
 from foldline.serve.errors import failure_of
-from foldline.serve.host import RunHost
-from foldline.serve.keys import Caller
-from foldline.serve.live import LiveRun
-from foldline.serve.log.run_log import ServerLog
-from foldline.serve.metrics import Metrics
 from foldline.serve.settings import ServeSettings
 from foldline.testing import ScriptedChatModel
 from tests.serve.in_process import post_in_process

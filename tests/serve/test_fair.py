@@ -21,13 +21,13 @@ import pytest
 from foldline._io.timers import STEP, Timers
 from foldline._io.turns import Turns
 from foldline.serve import create_app
+from foldline.serve._draining import make_server
+from foldline.serve._keys import Caller
+from foldline.serve._live_runs import EVENT_SIZE, MOST_UNLOGGED, LiveRun
+from foldline.serve._sse import SendLimit, SseResponse
 from foldline.serve.app import ServeApp
 from foldline.serve.apps import RunRequest
-from foldline.serve.draining import make_server
-from foldline.serve.keys import Caller
-from foldline.serve.live import EVENT_SIZE, MOST_UNLOGGED, LiveRun
 from foldline.serve.settings import MEBIBYTE
-from foldline.serve.sse import SendLimit, SseResponse
 from foldline.testing import ScriptedChatModel
 from tests.serve.flooding import PIECE, PIECES, flood
 from tests.serve.in_process import post_in_process

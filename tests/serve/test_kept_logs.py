@@ -11,9 +11,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from foldline.serve.keys import KeyStore
-from foldline.serve.log.run_log import ServerLog
-from foldline.serve.log.upkeep import check_log, read_status
+from foldline.serve._keys import KeyStore
+from foldline.serve._log.run_log import ServerLog
+from foldline.serve._log.upkeep import check_log, read_status
 from tests.serve.kept_logs import BUDGET, FOLDER, write_logs
 from tests.servers.databases import postgres_server, postgres_url, wait_until
 

@@ -20,16 +20,16 @@ from foldline.embeddings import Embeddings
 from foldline.exceptions import ModelConnectionError, ModelRateLimitError, UsageError
 from foldline.output_parsers import StrOutputParser
 from foldline.prices import register_prices
-from foldline.serve import ServeApp, create_app, ledger as ledger_module
+from foldline.serve import ServeApp, _ledger as ledger_module, create_app
+from foldline.serve._keys import ApiKey
+from foldline.serve._ledger import KeyLedger
+from foldline.serve._log.events import method_of
+from foldline.serve._log.holds import DAY, Hold
+from foldline.serve._log.records import EventsToKeep, RunRecord
+from foldline.serve._log.run_log import ServerLog
+from foldline.serve._metrics import render
+from foldline.serve._request_quotas import Quotas
 from foldline.serve.errors import KeyLimitError
-from foldline.serve.keys import ApiKey
-from foldline.serve.ledger import KeyLedger
-from foldline.serve.log.events import method_of
-from foldline.serve.log.holds import DAY, Hold
-from foldline.serve.log.records import EventsToKeep, RunRecord
-from foldline.serve.log.run_log import ServerLog
-from foldline.serve.metrics import render
-from foldline.serve.quotas import Quotas
 from foldline.testing import Call, Finish, ScriptedChatModel, Stall
 from tests.servers.databases import postgres_server, postgres_url
 

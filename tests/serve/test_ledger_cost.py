@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from foldline.serve.keys import ApiKey
-from foldline.serve.ledger import KeyLedger
-from foldline.serve.log.run_log import ServerLog
+from foldline.serve._keys import ApiKey
+from foldline.serve._ledger import KeyLedger
+from foldline.serve._log.run_log import ServerLog
 from tests.servers.databases import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from foldline.serve import create_app
-from foldline.serve.log_lines import JsonLines, TextLines
-from foldline.serve.request_facts import REQUEST, RequestFacts, request_id_of
+from foldline.serve._log_lines import JsonLines, TextLines
+from foldline.serve._request_facts import REQUEST, RequestFacts, request_id_of
 from tests.serve import served
 from tests.serve.in_process import post_in_process
 from tests.serve.process import ServeProcess

@@ -11,9 +11,9 @@ from unittest.mock import patch
 import pytest
 
 from foldline._storage.workers import Worker, this_worker
-from foldline.serve.log.events import encode_event
-from foldline.serve.log.records import EventsToKeep, RunRecord
-from foldline.serve.log.run_log import BEAT, LEAVE, ServerLog
+from foldline.serve._log.events import encode_event
+from foldline.serve._log.records import EventsToKeep, RunRecord
+from foldline.serve._log.run_log import BEAT, LEAVE, ServerLog
 from tests.servers.databases import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from foldline.serve import create_app
-from foldline.serve.metrics import BUCKETS, METRICS, MOST_MODELS, Metrics, render
-from foldline.serve.metrics_files import MOST_DEAD, MetricsFolder
+from foldline.serve._metrics import BUCKETS, METRICS, MOST_MODELS, Metrics, render
+from foldline.serve._metrics_files import MOST_DEAD, MetricsFolder
 from tests.serve import served
 from tests.serve.in_process import post_in_process
 from tests.serve.process import ServeProcess

@@ -17,9 +17,9 @@ import httpx
 import pytest
 
 from foldline._storage.open_database import open_database
-from foldline.serve.keys import ApiKey, KeyStore
-from foldline.serve.log.schema import SCHEMA
-from foldline.serve.quotas import Quotas
+from foldline.serve._keys import ApiKey, KeyStore
+from foldline.serve._log.schema import SCHEMA
+from foldline.serve._request_quotas import Quotas
 from tests.serve.money_apps import KINDS, SEARCHERS, WORDS, input_of
 from tests.serve.process import ServeProcess, sse
 from tests.serve.stub_provider import INPUT, StubProvider, stub_provider

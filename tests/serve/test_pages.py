@@ -8,10 +8,10 @@ from pathlib import Path
 from starlette.routing import Match, Route
 
 from foldline.serve import ServeSettings, create_app
-from foldline.serve.host import PING
-from foldline.serve.log.schema import SCHEMA
+from foldline.serve._log.schema import SCHEMA
+from foldline.serve._run_host import PING
+from foldline.serve._wires.langgraph_view import MODES
 from foldline.serve.settings import MEBIBYTE
-from foldline.serve.wires.langgraph_view import MODES
 from foldline.testing import ScriptedChatModel
 
 DOCS = Path(__file__).parents[2] / "docs"

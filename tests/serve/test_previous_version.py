@@ -60,9 +60,11 @@ class Pair:
         return [data for _, data in sse(text)]
 
 
-def make_worker(folder: Path, log: str, python_path: str) -> ServeProcess:
+def make_worker(
+    folder: Path, log: str, python_path: str, program: str = "foldline"
+) -> ServeProcess:
     folder.mkdir()
-    worker = ServeProcess(folder, apps=["chat=tests.serve.served:chat"], log=log)
+    worker = ServeProcess(folder, apps=["chat=tests.serve.served:chat"], log=log, program=program)
     worker.environment["PYTHONPATH"] = python_path
     return worker
 
@@ -81,7 +83,7 @@ def pair(
 ) -> Iterator[Pair]:
     """Both workers; the one that is started first makes the tables, and the key."""
     old_path = os.pathsep.join([previous_version["PYTHONPATH"], str(ROOT)])
-    old = make_worker(tmp_path / "old", log, old_path)
+    old = make_worker(tmp_path / "old", log, old_path, "foldline.cli")
     new = make_worker(tmp_path / "new", log, str(ROOT))
     pair = Pair(old, new)
     first, second = (old, new) if request.param == "old" else (new, old)

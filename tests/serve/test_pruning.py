@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from foldline._storage import forget
-from foldline.serve.log.answers import Claim
-from foldline.serve.log.events import decode_event, encode_event
-from foldline.serve.log.pruning import RUNS_AT_ONCE
-from foldline.serve.log.records import EventsToKeep, RunRecord, RunStatus
-from foldline.serve.log.requests import Repeat
-from foldline.serve.log.run_log import BEAT, ServerLog
+from foldline.serve._log.answers import Claim
+from foldline.serve._log.events import decode_event, encode_event
+from foldline.serve._log.pruning import RUNS_AT_ONCE
+from foldline.serve._log.records import EventsToKeep, RunRecord, RunStatus
+from foldline.serve._log.requests import Repeat
+from foldline.serve._log.run_log import BEAT, ServerLog
 from tests.servers.databases import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]

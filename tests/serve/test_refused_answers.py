@@ -18,9 +18,9 @@ from typing_extensions import TypedDict
 from foldline.checkpoint.sqlite import SqliteSaver
 from foldline.graph import START, StateGraph, entrypoint, interrupt
 from foldline.serve import create_app
-from foldline.serve.log.answers import CONTINUED, Claim
-from foldline.serve.log.records import RunRecord
-from foldline.serve.log.run_log import ServerLog
+from foldline.serve._log.answers import CONTINUED, Claim
+from foldline.serve._log.records import RunRecord
+from foldline.serve._log.run_log import ServerLog
 from foldline.workflows import workflow
 from tests.serve.test_answers import APPROVE, WIRES, Shop, ask, dead_run, ended_runs
 

@@ -10,10 +10,10 @@ import pytest
 from pydantic import BaseModel
 
 from foldline.providers.openai import ChatOpenAI
+from foldline.serve._json_body import Body
+from foldline.serve._wires.responses_request import decode_items, decode_options
 from foldline.serve.apps import ServedApp
-from foldline.serve.body import Body
 from foldline.serve.settings import ServeSettings
-from foldline.serve.wires.responses_request import decode_items, decode_options
 from tests.serve.process import ServeProcess
 from tests.serve.served import SECRET
 from tests.serve.test_chat_completions import PICTURE

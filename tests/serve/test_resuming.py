@@ -16,13 +16,13 @@ from foldline._io.serving import TimedSteps
 from foldline.agents.checkpoint import InMemorySaver
 from foldline.runnables import RunnableLambda
 from foldline.serve import create_app
+from foldline.serve._keys import Caller
+from foldline.serve._log.answers import CONTINUED, Claim
+from foldline.serve._log.events import encode_event
+from foldline.serve._log.records import EventsToKeep, RunRecord
+from foldline.serve._log.run_log import ServerLog
 from foldline.serve.app import ServeApp
 from foldline.serve.apps import RunRequest
-from foldline.serve.keys import Caller
-from foldline.serve.log.answers import CONTINUED, Claim
-from foldline.serve.log.events import encode_event
-from foldline.serve.log.records import EventsToKeep, RunRecord
-from foldline.serve.log.run_log import ServerLog
 from foldline.testing import ScriptedChatModel
 from tests.serve.process import ServeProcess
 from tests.serve.served import make_agent

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from foldline._storage import forget
-from foldline.serve.log.events import encode_event
-from foldline.serve.log.records import EventsToKeep, RunRecord
-from foldline.serve.log.run_log import ServerLog
+from foldline.serve._log.events import encode_event
+from foldline.serve._log.records import EventsToKeep, RunRecord
+from foldline.serve._log.run_log import ServerLog
 from tests.servers.databases import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]

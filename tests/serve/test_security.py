@@ -14,8 +14,8 @@ import pytest
 
 from foldline._storage.open_database import open_database
 from foldline.exceptions import UsageError
-from foldline.serve.keys import KeyStore, parse_budget
-from foldline.serve.log.schema import SCHEMA
+from foldline.serve._keys import KeyStore, parse_budget
+from foldline.serve._log.schema import SCHEMA
 from tests.serve.conftest import KeyedServer
 from tests.serve.process import ServeProcess, sse
 from tests.serve.served import SECRET

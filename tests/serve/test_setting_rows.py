@@ -16,8 +16,8 @@ import pytest
 
 from foldline.exceptions import UsageError
 from foldline.serve import ServeSettings, create_app
-from foldline.serve.gateway import make_apps, read_config
-from foldline.serve.setting_rows import (
+from foldline.serve._load_apps import make_apps, read_config
+from foldline.serve._setting_rows import (
     SETTINGS,
     expand_variables,
     find_values,
@@ -40,7 +40,7 @@ SAMPLES: dict[Any, tuple[Any, ...]] = {
 
 def foldline(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "foldline.cli", "serve", *args],
+        [sys.executable, "-m", "foldline", "serve", *args],
         cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
@@ -246,18 +246,18 @@ def test_S38_variables_in_the_file_are_expanded_and_a_missing_one_is_an_error(
 
 
 def test_S38_a_password_of_a_file_is_not_in_the_environment_of_the_server(tmp_path, monkeypatch):
-    from foldline.cli import serve as command
+    from foldline._cli import serve as command
 
     monkeypatch.setenv("FOLDLINE_DATA_DIR", str(tmp_path))
     (tmp_path / "place").write_text(str(tmp_path / "hidden.db"))
     seen: list[str] = []
-    monkeypatch.setattr("foldline.serve.log_lines.set_up_logs", lambda *args, **options: None)
+    monkeypatch.setattr("foldline.serve._log_lines.set_up_logs", lambda *args, **options: None)
 
     def make_server(app, options):
         seen.append(app.server.settings.log)
         return SimpleNamespace(run=lambda: None)
 
-    monkeypatch.setattr("foldline.serve.draining.make_server", make_server)
+    monkeypatch.setattr("foldline.serve._draining.make_server", make_server)
 
     command.serve(
         ["double=tests.serve.served:double"],

@@ -18,8 +18,8 @@ import trustme
 
 from foldline.exceptions import UsageError
 from foldline.serve import create_app
+from foldline.serve._tls import tls_options
 from foldline.serve.settings import ProcessSettings
-from foldline.serve.tls import tls_options
 from tests.serve import served
 from tests.serve.process import ROOT, ServeProcess
 
@@ -255,7 +255,7 @@ def test_S39_the_address_behind_a_proxy_is_in_the_access_log(tmp_path):
 def test_a_unix_socket_is_of_this_machine(tmp_path):
     socket = str(tmp_path / "s")
     command = [
-        sys.executable, "-m", "foldline.cli", "serve", "chat=tests.serve.served:chat", "--uds", socket,
+        sys.executable, "-m", "foldline", "serve", "chat=tests.serve.served:chat", "--uds", socket,
         "--log", str(tmp_path / "runs.db"), "--no-trace",
     ]  # fmt: skip
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)

@@ -17,10 +17,10 @@ import psycopg
 import pytest
 
 from foldline.exceptions import StoreError, UsageError
-from foldline.serve.log.events import encode_event
-from foldline.serve.log.records import OVER, EventsToKeep, RunRecord, make_event
-from foldline.serve.log.run_log import ServerLog
-from foldline.serve.log.upkeep import back_up, check_log, read_status, stored_versions, vacuum
+from foldline.serve._log.events import encode_event
+from foldline.serve._log.records import OVER, EventsToKeep, RunRecord, make_event
+from foldline.serve._log.run_log import ServerLog
+from foldline.serve._log.upkeep import back_up, check_log, read_status, stored_versions, vacuum
 from tests.serve.process import ROOT, ServeProcess
 from tests.servers.databases import (  # noqa: F401  fixtures
     _postgres_programs,
@@ -34,7 +34,7 @@ OLD = Path(__file__).parents[1] / "storage" / "data"
 
 def foldline(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "foldline.cli", "serve", "log", *args],
+        [sys.executable, "-m", "foldline", "serve", "log", *args],
         cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from foldline.providers.local._prompt_state import PromptState, state_folder
+from foldline.providers.local._template import tools_template
 from foldline.providers.local.fetch import model_path
-from foldline.providers.local.prompt_state import PromptState, state_folder
 from foldline.providers.local.runtime import LocalRuntime, RuntimeSettings
-from foldline.providers.local.template import tools_template
 
 
 @dataclass(frozen=True)

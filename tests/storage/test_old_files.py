@@ -21,10 +21,10 @@ from foldline.batches import BatchJob
 from foldline.caches import SQLiteCache
 from foldline.chat_history import PostgresChatMessageHistory, SQLiteChatMessageHistory
 from foldline.chat_history._table import SCHEMA as HISTORY_SCHEMA
+from foldline.checkpoint._stored import SCHEMA as CHECKPOINT_SCHEMA, SNAPSHOTS as SNAPSHOT_SCHEMA
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.checkpoint.postgres import PostgresSaver
 from foldline.checkpoint.sqlite import SqliteSaver
-from foldline.checkpoint.stored import SCHEMA as CHECKPOINT_SCHEMA, SNAPSHOTS as SNAPSHOT_SCHEMA
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.exceptions import StoreError, UsageError
 from foldline.graph.cache import SqliteCache
@@ -36,13 +36,13 @@ from foldline.messages import AIMessage, HumanMessage
 from foldline.outputs import Generation
 from foldline.rate_limiters import SQLiteRateLimiter
 from foldline.runnables import RunnableLambda
-from foldline.serve.log.answers import SCHEMA as ANSWER_SCHEMA
-from foldline.serve.log.holds import SCHEMA as HOLD_SCHEMA
-from foldline.serve.log.requests import SCHEMA as REQUEST_SCHEMA
-from foldline.serve.log.run_log import ServerLog
-from foldline.serve.log.schema import SCHEMA as SERVE_SCHEMA
+from foldline.serve._log.answers import SCHEMA as ANSWER_SCHEMA
+from foldline.serve._log.holds import SCHEMA as HOLD_SCHEMA
+from foldline.serve._log.requests import SCHEMA as REQUEST_SCHEMA
+from foldline.serve._log.run_log import ServerLog
+from foldline.serve._log.schema import SCHEMA as SERVE_SCHEMA
 from foldline.stores import SQLiteStore
-from foldline.studio.datasets import DatasetRoutes
+from foldline.studio._datasets import DatasetRoutes
 from foldline.studio.settings import StudioSettings
 from foldline.tracers import TraceFilters, TraceStore
 from foldline.vectorstores import PostgresVectorStore, SQLiteVectorStore

@@ -20,9 +20,9 @@ from foldline._storage.postgres import PostgresServer
 from foldline._storage.postgres_database import has_tables
 from foldline._storage.schema import LockNumber, Schema, Upgrade
 from foldline.chat_history import _table
-from foldline.checkpoint import stored
+from foldline.checkpoint import _stored as stored
 from foldline.exceptions import StoreError
-from foldline.utils.data_places import is_url
+from foldline.utils._data_places import is_url
 
 OLD = Schema(
     kind="fruit",

@@ -27,11 +27,11 @@ from foldline.graph import PostgresStore as PostgresItems, PutOp, SqliteCache, S
 from foldline.indexing import PostgresRecordManager, SQLiteRecordManager
 from foldline.messages import HumanMessage
 from foldline.outputs import Generation
-from foldline.serve.log.events import encode_event
-from foldline.serve.log.records import EventsToKeep, RunRecord, make_event
-from foldline.serve.log.run_log import ServerLog
+from foldline.serve._log.events import encode_event
+from foldline.serve._log.records import EventsToKeep, RunRecord, make_event
+from foldline.serve._log.run_log import ServerLog
 from foldline.stores import PostgresByteStore, SQLiteStore
-from foldline.utils.data_places import is_url
+from foldline.utils._data_places import is_url
 from foldline.vectorstores import SQLiteVectorStore
 from tests.servers.databases import Server, _accepts, wait_until
 from tests.storage.test_schema import execute

@@ -22,9 +22,9 @@ from foldline._storage.database import Connection
 from foldline._storage.open_database import open_database
 from foldline._storage.workers import SCHEMA, Worker, Workers, WorkerTimes, this_worker
 from foldline._storage.writers import Writers
-from foldline.checkpoint import stored as checkpoints
+from foldline.checkpoint import _stored as checkpoints
 from foldline.exceptions import StoreError, ThreadBusyError, ThreadConflictError, UsageError
-from foldline.utils.data_places import is_url
+from foldline.utils._data_places import is_url
 from tests.servers.databases import wait_until
 from tests.storage.test_schema import execute
 

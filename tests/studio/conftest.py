@@ -16,7 +16,7 @@ import pytest
 import uvicorn
 
 from foldline.studio import create_app
-from foldline.studio.example import fill_example
+from foldline.studio._example import fill_example
 from foldline.testing import Call, Reason, ScriptedChatModel
 from foldline.tools import tool
 

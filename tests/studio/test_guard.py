@@ -199,7 +199,7 @@ def test_the_page_is_small_and_carries_its_licences():
 def test_another_address_needs_a_key_of_your_own(host: str):
     env = {name: value for name, value in os.environ.items() if name != "FOLDLINE_STUDIO_KEY"}
     result = subprocess.run(
-        [sys.executable, "-m", "foldline.cli", "studio", "--no-open", "--host", host],
+        [sys.executable, "-m", "foldline", "studio", "--no-open", "--host", host],
         env=env,
         capture_output=True,
         text=True,
@@ -214,7 +214,7 @@ def test_another_address_needs_a_key_of_your_own(host: str):
 def test_the_command_prints_an_address_that_opens(tmp_path: Path):
     env = {**os.environ, "FOLDLINE_DATA_DIR": str(tmp_path)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "foldline.cli", "studio", "--no-open", "--port", "0"],
+        [sys.executable, "-m", "foldline", "studio", "--no-open", "--port", "0"],
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -21,14 +21,14 @@ from foldline.language_models.fake_chat_models import GenericFakeChatModel
 from foldline.messages import AIMessage
 from foldline.runnables import RunnableLambda
 from foldline.serve import create_app
-from foldline.serve.log.records import ThreadInfo
-from foldline.serve.log.run_log import ServerLog
+from foldline.serve._log.records import ThreadInfo
+from foldline.serve._log.run_log import ServerLog
 from foldline.testing import ScriptedChatModel
 from foldline.tracers import TraceStore
+from foldline.tracers._export import all_runs
 from foldline.tracers._open import open_tracer
-from foldline.tracers.export import all_runs
 from foldline.tracers.store import TraceFilters
-from foldline.utils.data_places import TracePlace, is_url
+from foldline.utils._data_places import TracePlace, is_url
 from tests.servers.databases import postgres_server, postgres_url
 from tests.studio.test_api import asking_agent
 from tests.tracers.test_version2 import USAGE, ask

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from foldline.cli.app import app
+from foldline._cli.app import app
 from foldline.tracers import TraceStore
 from foldline.tracers._config_record import RECORDED_KEYS
 from foldline.tracers._redact import SHORTEST

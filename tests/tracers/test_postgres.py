@@ -15,13 +15,13 @@ import psycopg
 import pytest
 
 from foldline import tracing
-from foldline.cli.app import app as command_line
+from foldline._cli.app import app as command_line
 from foldline.exceptions import StoreError, UsageError
 from foldline.runnables import RunnableLambda
 from foldline.tracers import PostgresTracer, SQLiteTracer, TraceStore
 from foldline.tracers._text_index import write_lexemes
 from foldline.tracers.store import TraceFilters
-from foldline.utils.data_places import place_name
+from foldline.utils._data_places import place_name
 from tests.servers.databases import Server, _accepts, postgres_server, postgres_url, wait_until
 from tests.tracers.test_version2 import PROGRAM, ask
 

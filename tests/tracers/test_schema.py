@@ -23,7 +23,7 @@ from foldline.tracers import TraceStore, _schema
 from foldline.tracers._open import open_tracer
 from foldline.tracers._schema import NEW_NAMES, SCHEMA
 from foldline.tracers.store import TraceFilters
-from foldline.utils.data_places import TracePlace, is_url
+from foldline.utils._data_places import TracePlace, is_url
 from tests.servers.databases import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]

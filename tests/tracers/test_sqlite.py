@@ -21,7 +21,7 @@ import pytest
 
 from foldline._storage.sqlite_database import SqliteConnection, SqliteDatabase
 from foldline.exceptions import StoreError
-from foldline.load import lazy_dump
+from foldline.load import _lazy_dump as lazy_dump
 from foldline.messages import AIMessage, HumanMessage
 from foldline.outputs import ChatGeneration, LLMResult
 from foldline.prompts import PromptTemplate

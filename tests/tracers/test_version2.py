@@ -24,7 +24,7 @@ from foldline.runnables import RunnableLambda
 from foldline.tracers import SQLiteTracer, TraceStore
 from foldline.tracers._open import open_tracer
 from foldline.tracers._rows import dump_message
-from foldline.utils.data_places import TracePlace
+from foldline.utils._data_places import TracePlace
 
 DATA = Path(__file__).parent / "data"
 USAGE = {

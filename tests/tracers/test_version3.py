@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from typing_extensions import TypedDict
 
+from foldline._cli.app import app as command_line
 from foldline.agents import create_agent
 from foldline.checkpoint import InMemorySaver
-from foldline.cli.app import app as command_line
 from foldline.exceptions import FlowInterruptedError
 from foldline.graph import START, StateGraph
 from foldline.graph.store.memory import InMemoryStore
@@ -24,11 +24,11 @@ from foldline.runnables import RunnableLambda
 from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
 from foldline.tracers import SQLiteTracer, TraceStore
+from foldline.tracers._export import all_runs, export_trace
 from foldline.tracers._open import open_tracer
 from foldline.tracers._revision import find_revision
-from foldline.tracers.export import all_runs, export_trace
 from foldline.tracers.store import StoredRun, TraceFilters
-from foldline.utils.data_places import TracePlace
+from foldline.utils._data_places import TracePlace
 from foldline.workflows import Command, interrupt, now, random, step, uuid, workflow
 from foldline.workflows.interrupts import Interrupt
 from foldline.workflows.values import unpack

@@ -23,7 +23,7 @@ from foldline.exceptions import StoreError, UsageError
 from foldline.runnables import RunnableLambda
 from foldline.tracers import SQLiteTracer, TraceStore
 from foldline.tracers._open import open_tracer
-from foldline.utils.data_places import TracePlace
+from foldline.utils._data_places import TracePlace
 from tests.servers.databases import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from foldline.utils.docstrings import Docstring, parse_docstring
+from foldline.utils._docstrings import Docstring, parse_docstring
 
 
 def test_description_and_arguments_are_taken_apart():

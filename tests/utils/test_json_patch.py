@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage
-from foldline.utils.json_patch import apply_patch, make_patch, write_pointer
+from foldline.utils._json_patch import apply_patch, make_patch, write_pointer
 
 LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.text("ab/~0", max_size=3)
 VALUES = st.recursive(

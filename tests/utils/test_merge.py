@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from foldline.utils.merge import merge_dicts, merge_lists, merge_obj
+from foldline.utils._merge import merge_dicts, merge_lists, merge_obj
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import pytest
 
 from foldline.exceptions import UsageError
-from foldline.utils.options import check_fields, check_options, fits
+from foldline.utils._options import check_fields, check_options, fits
 
 
 class Config(TypedDict):

@@ -25,7 +25,7 @@ from foldline.text_splitters import RecursiveCharacterTextSplitter
 from foldline.tools import Tool, tool
 from foldline.tracers import TraceStore
 from foldline.tracers.run_collector import RunCollectorCallbackHandler
-from foldline.utils.short_repr import readable, short_repr
+from foldline.utils._short_repr import readable, short_repr
 from foldline.vectorstores import InMemoryVectorStore
 
 MIXINS = {"LLMManagerMixin", "ChainManagerMixin", "ToolManagerMixin", "RetrieverManagerMixin"}

@@ -23,8 +23,8 @@ from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.openai import ChatOpenAI
 from foldline.runnables import RunnableLambda
 from foldline.tools import tool
-from foldline.utils import suggest
-from foldline.utils.suggest import nearest
+from foldline.utils import _suggest as suggest
+from foldline.utils._suggest import nearest
 
 KNOWN = ["temperature", "top_p", "top_k", "stop", "n", "tools"]
 

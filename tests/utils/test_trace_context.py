@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foldline.utils.trace_context import TraceContext
+from foldline.utils._trace_context import TraceContext
 
 TRACE_ID, SPAN_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 VALID = f"00-{TRACE_ID}-{SPAN_ID}-01"

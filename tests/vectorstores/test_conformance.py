@@ -347,7 +347,7 @@ conditions = st.recursive(
 )
 @given(metadatas=st.lists(metadatas, min_size=1, max_size=4), condition=conditions)
 def test_filters_mean_the_same_in_every_store(make, plane, metadatas, condition):
-    from foldline.vectorstores.filters import matches, parse_filter
+    from foldline.vectorstores._filters import matches, parse_filter
 
     store = make(plane)
     store.delete([str(n) for n in range(4)])

@@ -10,8 +10,8 @@ import pytest
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.exceptions import StoreError, UsageError
 from foldline.vectorstores import PostgresVectorStore
+from foldline.vectorstores._filters import parse_filter
 from foldline.vectorstores._sql_filter import compile_filter
-from foldline.vectorstores.filters import parse_filter
 from tests.servers.databases import _accepts, free_port, wait_until
 
 

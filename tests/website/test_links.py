@@ -57,4 +57,4 @@ def test_the_reference_has_each_name_once():
     root = next(page for page in pages if page.package == "foldline")
     assert root.elsewhere["foldline.AIMessage"] == "foldline.messages.AIMessage"
     modules = {path.rpartition(".")[0] for path in paths}
-    assert not any("._" in module or module.startswith("foldline.cli") for module in modules)
+    assert not any("._" in module or module.startswith("foldline._cli") for module in modules)

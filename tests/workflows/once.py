@@ -30,7 +30,7 @@ from foldline.graph import START, StateGraph, create_react_agent
 from foldline.graph.func import entrypoint, task
 from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
-from foldline.utils.data_places import is_url
+from foldline.utils._data_places import is_url
 from foldline.workflows import Command, idempotency_key, interrupt, step, workflow
 
 FACES = ("agent", "graph", "subgraph", "flow", "entrypoint", "react")

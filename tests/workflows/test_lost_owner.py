@@ -9,7 +9,7 @@ import pytest
 
 from foldline.agents import create_agent
 from foldline.checkpoint import BaseCheckpointSaver, InMemorySaver, SqliteSaver
-from foldline.checkpoint.local_writers import local_writers
+from foldline.checkpoint._local_writers import local_writers
 from foldline.exceptions import ThreadConflictError
 from foldline.graph import START, StateGraph
 from foldline.testing import Call, ScriptedChatModel

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from foldline._io.waiting import THREADS
-from foldline.utils.signals import block_signals
+from foldline.utils._signals import block_signals
 
 __all__ = ["TIMER", "Timer", "wait"]
 

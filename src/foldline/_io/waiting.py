@@ -28,7 +28,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
-from foldline.utils.signals import block_signals, restore_signals
+from foldline.utils._signals import block_signals, restore_signals
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -74,7 +74,7 @@ class Threads:
     def submit(self, job: Callable[[], None], *, has_user_code: bool = True) -> None:
         """Run a job that never raises in a thread, soon.
 
-        Signals are not delivered to the thread, unless it runs a user's code (see `foldline.utils.signals`).
+        Signals are not delivered to the thread, unless it runs a user's code (see `foldline.utils._signals`).
         """
         with self._lock:
             self._jobs.put((job, has_user_code))

@@ -16,8 +16,8 @@ from typing import Any, Literal, Protocol, TypedDict
 from foldline._io import ASYNC
 from foldline._lazy import publish
 from foldline.exceptions import UsageError
-from foldline.utils.short_repr import short_repr
-from foldline.workflows.step_trace import note_value
+from foldline.utils._short_repr import short_repr
+from foldline.workflows._step_trace import note_value
 
 __all__ = [
     "BaseStore",

@@ -18,7 +18,7 @@ from foldline._storage.postgres import PostgresConnection, PostgresServer
 from foldline._storage.postgres_database import LOCK
 from foldline._storage.schema import LockNumber, newer_version, read_version
 from foldline.exceptions import StoreError
-from foldline.utils.data_places import is_url
+from foldline.utils._data_places import is_url
 
 __all__ = ["delete_checkpoints", "delete_messages", "delete_served_runs"]
 

@@ -9,7 +9,7 @@ from foldline._storage.postgres import PostgresServer
 from foldline._storage.postgres_database import PostgresDatabase
 from foldline._storage.schema import Schema
 from foldline._storage.sqlite_database import PATIENCE, SqliteDatabase
-from foldline.utils.data_places import is_url
+from foldline.utils._data_places import is_url
 
 __all__ = ["open_database"]
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from foldline._storage.pool import ConnectionPool, shared_pool
 from foldline.exceptions import MissingExtraError, StoreError
-from foldline.utils.data_places import is_url, place_name
+from foldline.utils._data_places import is_url, place_name
 
 __all__ = ["PostgresConnection", "PostgresServer"]
 

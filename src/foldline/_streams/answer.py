@@ -14,7 +14,7 @@ from foldline.messages.usage import UsageMetadata, add_request_usage
 from foldline.outputs import ChatGeneration, ChatResult
 from foldline.protocol.events import Event
 from foldline.protocol.replay import message_to_events
-from foldline.utils.trusted import build_trusted
+from foldline.utils._trusted import build_trusted
 
 __all__ = ["Batch", "CompleteAnswer", "chat_result", "with_finish"]
 

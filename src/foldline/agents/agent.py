@@ -17,22 +17,22 @@ from foldline._config import RunnableConfig
 from foldline._io import IO
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.agents.checkpoint.records import Record, Thread
-from foldline.agents.loop import Loop
-from foldline.agents.setup import END, MODEL, TOOLS, Setup
-from foldline.agents.start import check_message, load_thread
+from foldline.agents._agent_definition import END, MODEL, TOOLS, Setup
+from foldline.agents._agent_loop import Loop
+from foldline.agents._run_start import check_message, load_thread
+from foldline.agents._trace_form import describe_agent
+from foldline.agents.checkpoint._records import Record, Thread
 from foldline.agents.state import BaseAgentState
-from foldline.agents.trace_form import describe_agent
 from foldline.exceptions import UsageError
 from foldline.runnables.graph import Graph
 from foldline.runnables.schema import EventsVersion, StreamEvent
 from foldline.tools.base import BaseTool
 from foldline.tools.structured import StructuredTool
+from foldline.workflows._loop_runnable import LoopRunnable
+from foldline.workflows._nesting import current_parent
+from foldline.workflows._thread_log import Log, chain_of, thread_of
 from foldline.workflows.durability import ENGINE, check_call_option, refuse_stream
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
-from foldline.workflows.log import Log, chain_of, thread_of
-from foldline.workflows.loop_runnable import LoopRunnable
-from foldline.workflows.nesting import current_parent
 from foldline.workflows.values import pack, unpack
 
 __all__ = ["Agent", "StateSnapshot"]

@@ -7,9 +7,9 @@ from types import UnionType
 from typing import Any, TypeVar, overload
 
 from foldline._traceback import entry_point
+from foldline.agents._agent_definition import LostCall, Setup
 from foldline.agents.agent import Agent
 from foldline.agents.middleware.base import AgentMiddleware
-from foldline.agents.setup import LostCall, Setup
 from foldline.agents.state import AgentState, SchemaT, StructuredAgentState
 from foldline.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
 from foldline.chat_models import init_chat_model
@@ -20,7 +20,7 @@ from foldline.messages import SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool
 from foldline.tools.convert import tool as as_tool
-from foldline.utils.options import check_options
+from foldline.utils._options import check_options
 from foldline.workflows.durability import Durability, check_engine
 
 __all__ = ["create_agent"]

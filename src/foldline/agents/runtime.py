@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 from foldline._config import RunnableConfig
 from foldline.tools._arguments import read_arguments
 from foldline.tools.base import BaseTool, InjectedToolArg, _DirectlyInjectedToolArg
-from foldline.utils.short_repr import fields_repr
-from foldline.utils.signature import show_defaults
+from foldline.utils._short_repr import fields_repr
+from foldline.utils._signature import show_defaults
 
 __all__ = [
     "InjectedState",

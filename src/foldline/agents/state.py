@@ -28,10 +28,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from foldline.exceptions import SchemaError, UsageError
 from foldline.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 from foldline.utils.uuid import new_id
+from foldline.workflows._snapshots import fingerprint
 from foldline.workflows.interrupts import Interrupt
-from foldline.workflows.snapshots import fingerprint
 
 __all__ = [
     "REMOVE_ALL_MESSAGES",

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeAlias, Union, get_args, get_origin
 from typing_extensions import TypeVar
 
 from foldline.exceptions import StructuredOutputError, UsageError
-from foldline.language_models.structured.output import OutputSchema, is_native_schema
+from foldline.language_models.structured._output import OutputSchema, is_native_schema
 from foldline.messages import AIMessage, ToolMessage
 from foldline.messages.tool import ToolCall
 from foldline.utils.json import JsonError, parse_strict

@@ -14,7 +14,12 @@ from typing import Any, Self, Unpack, cast
 
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive, drive_each
-from foldline.batches.input_reader import InputReader, open_inputs
+from foldline.batches._input_reader import InputReader, open_inputs
+from foldline.batches._runner import JobRunner, make_batches
+from foldline.batches._store.item_table import StoredResult
+from foldline.batches._store.job_store import JobStore
+from foldline.batches._targets.base import Target, read_definition
+from foldline.batches._targets.make import make_target
 from foldline.batches.options import BatchOptions, check_options
 from foldline.batches.records import (
     BatchItem,
@@ -25,13 +30,8 @@ from foldline.batches.records import (
     RejectedRow,
 )
 from foldline.batches.rows import write_rows
-from foldline.batches.runner import JobRunner, make_batches
-from foldline.batches.store.item_table import StoredResult
-from foldline.batches.store.job_store import JobStore
-from foldline.batches.targets.base import Target, read_definition
-from foldline.batches.targets.make import make_target
 from foldline.exceptions import UsageError
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["BatchJob"]
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from foldline.exceptions import MissingExtraError
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["RayExecutor"]
 

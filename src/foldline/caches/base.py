@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from foldline._io import ASYNC
 from foldline.outputs import Generation
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 RETURN_VAL_TYPE: TypeAlias = Sequence[Generation]
 

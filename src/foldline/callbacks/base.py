@@ -19,7 +19,7 @@ from foldline.callbacks.mixins import (
     RunManagerMixin,
     ToolManagerMixin,
 )
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = [
     "AsyncCallbackHandler",

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.callbacks.stdout import get_colored_text, name_of
 from foldline.exceptions import UsageError
-from foldline.utils.private_files import open_private
+from foldline.utils._private_files import open_private
 
 if TYPE_CHECKING:
     from foldline.outputs.agent import AgentAction, AgentFinish

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 if TYPE_CHECKING:
     from foldline.documents.base import Document

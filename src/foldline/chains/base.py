@@ -31,7 +31,7 @@ from foldline.chains._legacy_calls import LegacyCalls, Values
 from foldline.chains.saving import save_chain
 from foldline.exceptions import UsageError
 from foldline.globals import get_verbose
-from foldline.load.lazy_dump import LazyDump
+from foldline.load._lazy_dump import LazyDump
 from foldline.memory.base import BaseMemory
 from foldline.outputs import RunInfo
 from foldline.runnables._trace import NOTHING, add_up, plus

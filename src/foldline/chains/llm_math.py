@@ -12,7 +12,7 @@ from foldline.chains.llm import LLMChain
 from foldline.exceptions import UsageError
 from foldline.prompts import BasePromptTemplate, PromptTemplate
 from foldline.runnables.base import Runnable
-from foldline.utils.arithmetic import evaluate
+from foldline.utils._arithmetic import evaluate
 
 __all__ = ["LLMMathChain"]
 

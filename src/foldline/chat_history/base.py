@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from foldline._io import ASYNC
 from foldline._traceback import entry_point
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, get_buffer_string
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["BaseChatMessageHistory"]
 

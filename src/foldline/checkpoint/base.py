@@ -18,9 +18,9 @@ from functools import lru_cache
 from typing import NamedTuple, Self
 
 from foldline._io import ASYNC
-from foldline.checkpoint.local_writers import local_writers
+from foldline.checkpoint._local_writers import local_writers
 from foldline.exceptions import ThreadConflictError, UsageError
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = [
     "BaseCheckpointSaver",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from foldline._io import mutex
+from foldline.checkpoint._heads import heads_of
+from foldline.checkpoint._local_writers import local_writers
 from foldline.checkpoint.base import (
     BaseCheckpointSaver,
     Entry,
@@ -13,8 +15,6 @@ from foldline.checkpoint.base import (
     entries_after,
     left_behind,
 )
-from foldline.checkpoint.heads import heads_of
-from foldline.checkpoint.local_writers import local_writers
 
 __all__ = ["InMemorySaver", "MemorySaver"]
 

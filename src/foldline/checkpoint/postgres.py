@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foldline._storage.postgres import PostgresServer
-from foldline.checkpoint.stored import AsyncOpened, StoredSaver
+from foldline.checkpoint._stored import AsyncOpened, StoredSaver
 
 __all__ = ["AsyncPostgresSaver", "PostgresSaver"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from foldline.checkpoint.stored import AsyncOpened, StoredSaver
+from foldline.checkpoint._stored import AsyncOpened, StoredSaver
 
 __all__ = ["AsyncSqliteSaver", "SqliteSaver"]
 

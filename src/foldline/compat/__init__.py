@@ -1,7 +1,7 @@
 """Programs written for LangChain: where its names live here, and ways to run them.
 
 - `foldline.compat.names`: the map, from LangChain's names to ours, as data (`langchain.json`)
-- `foldline.compat.rewrite`: a program's source with its imports renamed (`foldline migrate`)
+- `foldline.compat._rewrite`: a program's source with its imports renamed (`foldline migrate`)
 - `foldline.compat.convert`: parts of one library used in the other (`from_langchain`, `to_langchain`)
 - `foldline.compat.langchain`: an import hook, by which unmodified programs run on foldline
 """

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+from foldline.compat._private_names import PRIVATE_MODULES, PRIVATE_NAMES
 from foldline.compat.names import find_home, find_module, is_mapped, rows
-from foldline.compat.private_names import PRIVATE_MODULES, PRIVATE_NAMES
 from foldline.exceptions import UsageError
 
 __all__ = ["install", "is_installed"]

@@ -11,7 +11,7 @@ from foldline._traceback import entry_point
 from foldline.document_loaders.blob_loaders import Blob
 from foldline.documents.base import Document
 from foldline.text_splitters import RecursiveCharacterTextSplitter, TextSplitter
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["BaseBlobParser", "BaseLoader"]
 

@@ -18,8 +18,8 @@ from foldline.document_loaders.file import FileLoader
 from foldline.document_loaders.pdf import PyPDFLoader
 from foldline.documents.base import Document
 from foldline.exceptions import DocumentError, UsageError
+from foldline.utils._short_repr import short_repr
 from foldline.utils.progress import ProgressOption, show_progress
-from foldline.utils.short_repr import short_repr
 
 __all__ = ["DirectoryLoader", "FileSystemBlobLoader", "LoadFailure", "PyPDFDirectoryLoader"]
 

@@ -18,7 +18,7 @@ from foldline.document_loaders.pdf import PyPDFLoader
 from foldline.document_loaders.text import PythonLoader, TextLoader
 from foldline.documents.base import Document
 from foldline.exceptions import DocumentError
-from foldline.utils.media_types import media_type_of_bytes
+from foldline.utils._media_types import media_type_of_bytes
 
 __all__ = ["LOADERS", "FileLoader", "UnstructuredFileLoader"]
 

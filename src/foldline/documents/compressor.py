@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from foldline._io import ASYNC
 from foldline.callbacks.base import Callbacks
 from foldline.documents.base import Document
-from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
+from foldline.utils._signature import SIGNATURE, ClassSignature, keep_signature
 
 __all__ = ["BaseDocumentCompressor"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from foldline._extensions import extension
 from foldline._io import ASYNC
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["Embeddings"]
 

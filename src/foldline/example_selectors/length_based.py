@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, model_validator
 from foldline.example_selectors.base import BaseExampleSelector
 from foldline.prompts._examples import example_values
 from foldline.prompts.prompt import PromptTemplate
-from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
+from foldline.utils._signature import SIGNATURE, ClassSignature, keep_signature
 
 __all__ = ["LengthBasedExampleSelector"]
 

@@ -8,16 +8,16 @@ from typing import Any, Generic, Self
 
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
-from foldline.graph.cache import BaseCache
-from foldline.graph.compiled import CompiledStateGraph
-from foldline.graph.nodes import (
+from foldline.graph._node_spec import (
     InputShape,
     NodeSpec,
     _returns as returns_of,
     literal_values,
     name_of,
 )
-from foldline.graph.plan import Branch, GraphPlan, WaitingEdge
+from foldline.graph._plan import Branch, GraphPlan, WaitingEdge
+from foldline.graph.cache import BaseCache
+from foldline.graph.compiled import CompiledStateGraph
 from foldline.graph.runtime import wanted_arguments
 from foldline.graph.schema import StateKeys
 from foldline.graph.store.base import BaseStore
@@ -32,7 +32,7 @@ from foldline.graph.types import (
     StateT,
 )
 from foldline.runnables.base import Runnable
-from foldline.utils.options import check_options
+from foldline.utils._options import check_options
 
 __all__ = ["StateGraph"]
 

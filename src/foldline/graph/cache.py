@@ -14,8 +14,8 @@ from foldline._storage.database import Connection
 from foldline._storage.open_database import open_database
 from foldline._storage.schema import Schema, Upgrade
 from foldline.exceptions import SchemaError
-from foldline.graph.nodes import NodeSpec
-from foldline.utils.short_repr import short_repr
+from foldline.graph._node_spec import NodeSpec
+from foldline.utils._short_repr import short_repr
 from foldline.workflows.values import pack
 
 __all__ = ["BaseCache", "InMemoryCache", "SqliteCache", "cache_key"]

@@ -13,20 +13,21 @@ from foldline._config import RunnableConfig
 from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
-from foldline.graph.cache import BaseCache
-from foldline.graph.drawing import draw_plan
-from foldline.graph.loop import GraphLoop
-from foldline.graph.nodes import NodeSpec
-from foldline.graph.plan import GraphPlan
-from foldline.graph.records import (
+from foldline.graph._drawing import draw_plan
+from foldline.graph._graph_loop import GraphLoop
+from foldline.graph._graph_records import (
     GraphThread,
     PlannedTask,
 )
+from foldline.graph._node_spec import NodeSpec
+from foldline.graph._plan import GraphPlan
+from foldline.graph._run_start import check_message
+from foldline.graph._state_updates import ThreadUpdate
+from foldline.graph._thread_states import ThreadStates
+from foldline.graph._threads import all_states, load_thread
+from foldline.graph.cache import BaseCache
 from foldline.graph.schema import ROOT
-from foldline.graph.start import check_message
 from foldline.graph.store.base import BaseStore
-from foldline.graph.thread_states import ThreadStates
-from foldline.graph.threads import all_states, load_thread
 from foldline.graph.types import (
     START,
     Command,
@@ -39,13 +40,12 @@ from foldline.graph.types import (
     StateUpdate,
     TaskError,
 )
-from foldline.graph.updates import ThreadUpdate
 from foldline.runnables.graph import Graph
 from foldline.utils.strings import suggestion
+from foldline.workflows._loop_runnable import LoopRunnable
+from foldline.workflows._nesting import current_parent
+from foldline.workflows._thread_log import Log, chain_of, thread_of
 from foldline.workflows.interrupts import question_data
-from foldline.workflows.log import Log, chain_of, thread_of
-from foldline.workflows.loop_runnable import LoopRunnable
-from foldline.workflows.nesting import current_parent
 from foldline.workflows.values import adapter_of
 
 __all__ = ["CompiledStateGraph"]

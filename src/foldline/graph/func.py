@@ -23,17 +23,17 @@ from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
+from foldline.graph._func_state import EntrypointThread
+from foldline.graph._thread_states import ThreadStates
 from foldline.graph.cache import BaseCache
-from foldline.graph.func_state import EntrypointThread
 from foldline.graph.runtime import ARGUMENTS, Runtime
-from foldline.graph.thread_states import ThreadStates
 from foldline.graph.types import CachePolicy, RetryPolicy, StateSnapshot, StateUpdate
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
+from foldline.workflows._flow_run import Arguments
+from foldline.workflows._flow_scope import FlowContext, Scope, current_scope
+from foldline.workflows._nesting import task_scope
+from foldline.workflows._started_tasks import StartedTasks
 from foldline.workflows.flow import Workflow
-from foldline.workflows.flow_run import Arguments
-from foldline.workflows.nesting import task_scope
-from foldline.workflows.scope import FlowContext, Scope, current_scope
-from foldline.workflows.started_tasks import StartedTasks
 from foldline.workflows.steps import Step, StepCall, digest_of, run_call
 from foldline.workflows.values import pack, unpack
 

@@ -7,8 +7,8 @@ from typing import Annotated, TypedDict
 from foldline.agents.state import REMOVE_ALL_MESSAGES, add_messages
 from foldline.exceptions import UsageError
 from foldline.messages import AnyMessage
-from foldline.workflows.events import FlowEvent
-from foldline.workflows.nesting import current_parent
+from foldline.workflows._nesting import current_parent
+from foldline.workflows._run_events import FlowEvent
 
 __all__ = ["REMOVE_ALL_MESSAGES", "MessagesState", "add_messages", "push_message"]
 

@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict
 
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
+from foldline.graph._react_nodes import ModelNode, StructuredNode, model_input, state_value
 from foldline.graph.builder import StateGraph
 from foldline.graph.compiled import CompiledStateGraph
 from foldline.graph.message_state import MessagesState, add_messages
-from foldline.graph.react_nodes import ModelNode, StructuredNode, model_input, state_value
 from foldline.graph.schema import RemainingSteps
 from foldline.graph.store.base import BaseStore
 from foldline.graph.tool_node import ToolNode

@@ -9,8 +9,8 @@ from typing import Any
 
 from foldline._config import RunnableConfig, ensure_config
 from foldline.exceptions import UsageError
+from foldline.workflows._flow_scope import current_scope
 from foldline.workflows.runtime import ExecutionInfo, Runtime, current_task, write_nothing
-from foldline.workflows.scope import current_scope
 
 __all__ = [
     "ExecutionInfo",

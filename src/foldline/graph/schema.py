@@ -25,10 +25,10 @@ from foldline.agents.state import (
 )
 from foldline.exceptions import InvalidUpdateError, UsageError
 from foldline.graph.types import Overwrite
-from foldline.load.packed import TAG
-from foldline.utils.short_repr import short_repr
-from foldline.workflows.fold import isolate
-from foldline.workflows.snapshots import fingerprint
+from foldline.load._packed import TAG
+from foldline.utils._short_repr import short_repr
+from foldline.workflows._snapshots import fingerprint
+from foldline.workflows._state_fold import isolate
 from foldline.workflows.values import adapter_of, pack, unpack
 
 __all__ = [

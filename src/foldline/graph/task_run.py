@@ -11,10 +11,10 @@ from pydantic import BaseModel
 
 from foldline._run import Run
 from foldline.exceptions import InvalidUpdateError
+from foldline.graph._graph_records import PlannedTask, Target, TaskOutcome
+from foldline.graph._node_spec import NodeSpec
+from foldline.graph._plan import check_target
 from foldline.graph.cache import cache_key
-from foldline.graph.nodes import NodeSpec
-from foldline.graph.plan import check_target
-from foldline.graph.records import PlannedTask, Target, TaskOutcome
 from foldline.graph.runtime import (
     ExecutionInfo,
     Runtime,
@@ -23,14 +23,14 @@ from foldline.graph.runtime import (
     with_namespace,
 )
 from foldline.graph.types import Overwrite, Send
+from foldline.workflows._nesting import Parent, enter_step
+from foldline.workflows._started_tasks import finish_tasks
+from foldline.workflows._tokens import TokenHandler
 from foldline.workflows.interrupts import Command, FlowInterrupt, InterruptScope
-from foldline.workflows.nesting import Parent, enter_step
 from foldline.workflows.retry import run_attempts
-from foldline.workflows.started_tasks import finish_tasks
-from foldline.workflows.tokens import TokenHandler
 
 if TYPE_CHECKING:
-    from foldline.graph.run_state import GraphRun
+    from foldline.graph._run_state import GraphRun
 
 __all__ = ["ParentCommand", "TaskRun"]
 

@@ -8,10 +8,10 @@ from contextlib import aclosing
 from typing import Any, Literal, get_args, get_type_hints
 
 from foldline._run import Run
+from foldline.agents._tool_calls import error_message, is_program_error, problem_of
 from foldline.agents.middleware.base import wrap_of_functions
 from foldline.agents.requests import ToolCallRequest
 from foldline.agents.runtime import ToolRuntime, injected_values, injections_of
-from foldline.agents.tool_calls import error_message, is_program_error, problem_of
 from foldline.exceptions import UsageError
 from foldline.graph.runtime import current_task, read_state
 from foldline.graph.types import END
@@ -20,9 +20,9 @@ from foldline.messages.tool import ToolCall
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool, tools_by_name
 from foldline.tools.convert import tool as as_tool
-from foldline.utils.options import check_options
+from foldline.utils._options import check_options
+from foldline.workflows._thread_log import ends_run
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
-from foldline.workflows.log import ends_run
 
 __all__ = ["ToolNode", "tools_condition"]
 

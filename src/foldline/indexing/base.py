@@ -16,7 +16,7 @@ from foldline._io import ASYNC, mutex
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError
 from foldline.retrievers.base import BaseRetriever
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = [
     "DeleteResponse",

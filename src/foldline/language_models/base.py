@@ -41,7 +41,7 @@ from foldline.protocol.folded_message import Bounds
 from foldline.rate_limiters import BaseRateLimiter
 from foldline.runnables.base import Runnable
 from foldline.runnables.serializable import RunnableSerializable
-from foldline.utils.suggest import warn_of_unknown
+from foldline.utils._suggest import warn_of_unknown
 
 Cache: TypeAlias = BaseCache | bool | None
 

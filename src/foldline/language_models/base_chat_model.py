@@ -43,26 +43,26 @@ from foldline.language_models._call.settings import check_setting, settings_read
 from foldline.language_models.base import BaseLanguageModel, Params, with_stop
 from foldline.language_models.count import TokenCount, count_tokens
 from foldline.language_models.profile import ModelProfile, find_profile
-from foldline.language_models.records.author_records import author_of, call_process
+from foldline.language_models.records._author_records import author_of, call_process
+from foldline.language_models.records._record_calls import answer_deltas, answer_record, read_record
 from foldline.language_models.records.invoke_options import AgentInvokeOptions
 from foldline.language_models.records.parts import ChatModelOutputDelta
-from foldline.language_models.records.record_calls import answer_deltas, answer_record, read_record
 from foldline.language_models.records.records import (
     ChatModelInput,
     ChatModelOutput,
     input_of,
     is_record,
 )
-from foldline.language_models.structured.output import STRUCTURED_OPTIONS, structured_options
+from foldline.language_models.structured._output import STRUCTURED_OPTIONS, structured_options
+from foldline.language_models.structured._tool_binding import Validate, bound_tools
 from foldline.language_models.structured.parser import (
     Partial,
     RawAndParsed,
     Schema,
     StructuredParser,
 )
-from foldline.language_models.structured.tool_binding import Validate, bound_tools
 from foldline.messages import AIMessage, AIMessageChunk, AnyMessage, BaseMessage
-from foldline.messages.output_version import output_version
+from foldline.messages._output_version import output_version
 from foldline.outputs import ChatGenerationChunk, ChatResult, LLMResult
 from foldline.prices.types import check_prices
 from foldline.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
@@ -70,7 +70,7 @@ from foldline.runnables import _trace
 from foldline.runnables._call_options import check_options
 from foldline.runnables._stream_call import StreamCall
 from foldline.runnables.base import Runnable
-from foldline.utils.spelling import in_snake_case
+from foldline.utils._spelling import in_snake_case
 
 __all__ = ["BaseChatModel"]
 

@@ -22,7 +22,7 @@ from foldline.language_models.simple import SimpleChatModel
 from foldline.messages import AIMessage, AIMessageChunk, BaseMessage
 from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from foldline.protocol.writer import EventWriter
-from foldline.utils.trusted import build_trusted
+from foldline.utils._trusted import build_trusted
 
 if TYPE_CHECKING:
     from foldline.utils.progress import ProgressOption

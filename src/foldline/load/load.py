@@ -20,8 +20,8 @@ from foldline.load.registry import (
     loadable_fields,
     our_id,
 )
+from foldline.utils._signature import show_defaults
 from foldline.utils.json import JsonError, parse_strict
-from foldline.utils.signature import show_defaults
 
 __all__ = ["InitValidator", "Reviver", "default_init_validator", "load", "loads"]
 

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
 
 from foldline._lazy import describe_fields, lazy_exports
-from foldline.utils.class_doc import plain_description
-from foldline.utils.short_repr import readable
-from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
+from foldline.utils._class_doc import plain_description
+from foldline.utils._short_repr import readable
+from foldline.utils._signature import SIGNATURE, ClassSignature, keep_signature
 
 if TYPE_CHECKING:
     from pydantic import GetJsonSchemaHandler

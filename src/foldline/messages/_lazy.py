@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from pydantic import BaseModel, ConfigDict
 
 from foldline._lazy import describe_fields
-from foldline.utils.class_doc import plain_description
-from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
+from foldline.utils._class_doc import plain_description
+from foldline.utils._signature import SIGNATURE, ClassSignature, keep_signature
 
 if TYPE_CHECKING:
     from pydantic import GetJsonSchemaHandler

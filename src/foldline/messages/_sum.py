@@ -19,8 +19,8 @@ from foldline.messages._growth import (
     merge_metadata,
     reduce_pairs,
 )
+from foldline.messages._native_content import is_native, native_content
 from foldline.messages.block_translators import standard_blocks
-from foldline.messages.native_content import is_native, native_content
 from foldline.protocol.merge import add_usage, copy_json
 
 __all__ = ["ChunkLog", "Part", "SumState", "slice_part", "snapshot"]

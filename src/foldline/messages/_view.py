@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from foldline.messages._lazy import real_fields, set_real_fields
+from foldline.messages._native_content import has_calls_in_content
 from foldline.messages.ai_chunk import AIMessageChunk, set_sum, slice_chunk
 from foldline.messages.ai_message import is_plain
-from foldline.messages.native_content import has_calls_in_content
 from foldline.messages.usage import complete_usage
 from foldline.protocol.blocks import REQUIRED_TEXT
 from foldline.protocol.events import DELTA_FIELDS, DeltaKind, EventKind
@@ -29,7 +29,7 @@ from foldline.protocol.merge import (
     merge_deep,
 )
 from foldline.protocol.tool_call_text import is_server_call
-from foldline.utils.trusted import bare
+from foldline.utils._trusted import bare
 
 __all__ = ["ChunkView"]
 

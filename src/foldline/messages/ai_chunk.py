@@ -19,7 +19,7 @@ from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessageChunk, Content
 from foldline.protocol.blocks import ContentBlock, InvalidToolCall, ToolCall, ToolCallChunk
 from foldline.protocol.tool_call_text import promote
-from foldline.utils.trusted import bare
+from foldline.utils._trusted import bare
 
 __all__ = ["AIMessageChunk", "add_ai_message_chunks", "set_sum", "slice_chunk"]
 

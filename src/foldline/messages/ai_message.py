@@ -17,7 +17,7 @@ from foldline.protocol.events import FinishReason
 from foldline.protocol.fold import FoldedMessage
 from foldline.protocol.merge import copy_json
 from foldline.protocol.tool_call_text import is_server_call
-from foldline.utils.trusted import build_trusted
+from foldline.utils._trusted import build_trusted
 
 __all__ = ["LC_AUTO_PREFIX", "LC_ID_PREFIX", "AIMessage", "defaults_of"]
 
@@ -259,7 +259,7 @@ def is_plain(blocks: Sequence[Mapping[str, Any]]) -> bool:
 
 def _content(folded: FoldedMessage, output_version: str) -> tuple[Any, dict[str, Any]]:
     """Return the content in the requested version, and its `additional_kwargs`."""
-    from foldline.messages.native_content import native_content  # noqa: PLC0415  it imports the translators
+    from foldline.messages._native_content import native_content  # noqa: PLC0415  it imports the translators
 
     blocks: list[dict[str, Any]] = folded.blocks  # type: ignore[assignment]
     additional_kwargs = folded.additional_kwargs

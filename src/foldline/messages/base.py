@@ -94,7 +94,7 @@ class BaseMessage(Serializable):
 
     def _check_extra(self, names: Iterable[str]) -> None:
         """Warn of fields that are not known and resemble one that is, where the program wrote them."""
-        from foldline.utils.suggest import is_built_from_data, warn_of_typo  # noqa: PLC0415  few messages have extra fields
+        from foldline.utils._suggest import is_built_from_data, warn_of_typo  # noqa: PLC0415  few messages have extra fields
 
         if is_built_from_data():
             return

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from foldline.exceptions import LimitExceededError, UsageError
+from foldline.messages._kinds import is_message_type
 from foldline.messages._runnable_function import runnable_function
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
 from foldline.messages.chat import ChatMessage
-from foldline.messages.kinds import is_message_type
 
 __all__ = ["get_buffer_string"]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from foldline.exceptions import UsageError
+from foldline.messages._kinds import MESSAGE_CLASSES
 from foldline.messages._runnable_function import runnable_function
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
@@ -13,7 +14,6 @@ from foldline.messages.chat import ChatMessage
 from foldline.messages.dicts import message_from_dict
 from foldline.messages.function import FunctionMessage
 from foldline.messages.human import HumanMessage
-from foldline.messages.kinds import MESSAGE_CLASSES
 from foldline.messages.modifier import RemoveMessage
 from foldline.messages.system import SystemMessage
 from foldline.messages.tool import ToolMessage, default_tool_parser

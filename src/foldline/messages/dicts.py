@@ -7,12 +7,12 @@ from typing import Any, cast
 
 from foldline.exceptions import UsageError
 from foldline.messages._calls import final_call, parse_calls
+from foldline.messages._kinds import CHUNK_TO_MESSAGE, MESSAGE_CLASSES, MESSAGE_TO_CHUNK
 from foldline.messages._runnable_function import runnable_function
 from foldline.messages.ai_chunk import AIMessageChunk
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage, BaseMessageChunk
 from foldline.messages.content import KNOWN_BLOCK_TYPES
-from foldline.messages.kinds import CHUNK_TO_MESSAGE, MESSAGE_CLASSES, MESSAGE_TO_CHUNK
 from foldline.messages.modifier import RemoveMessage
 from foldline.protocol.blocks import ContentBlock
 from foldline.protocol.tool_call_text import is_growing_call

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TypeVar, cast
 
+from foldline.messages._kinds import is_message_type
 from foldline.messages._runnable_function import runnable_function
 from foldline.messages.ai_chunk import AIMessageChunk
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
 from foldline.messages.convert import Messages, convert_to_messages
-from foldline.messages.kinds import is_message_type
 from foldline.messages.tool import ToolMessage
 
 __all__ = ["filter_messages"]

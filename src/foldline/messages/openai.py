@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 from foldline.exceptions import UsageError
+from foldline.messages._kinds import is_message_type
 from foldline.messages._runnable_function import runnable_function
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
@@ -22,7 +23,6 @@ from foldline.messages.block_translators.openai import (
 from foldline.messages.chat import ChatMessage
 from foldline.messages.content import is_data_content_block
 from foldline.messages.convert import convert_to_message, convert_to_messages
-from foldline.messages.kinds import is_message_type
 from foldline.messages.tool import ToolMessage
 
 __all__ = [

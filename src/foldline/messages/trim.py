@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from foldline.exceptions import UsageError
+from foldline.messages._kinds import MessageTypes, is_message_type
 from foldline.messages._runnable_function import runnable_function
 from foldline.messages.base import BaseMessage, Content
 from foldline.messages.convert import Messages, convert_to_messages
 from foldline.messages.count import count_tokens_approximately
-from foldline.messages.kinds import MessageTypes, is_message_type
 from foldline.messages.system import SystemMessage
 
 __all__ = ["trim_messages"]

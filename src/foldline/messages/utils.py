@@ -1,5 +1,6 @@
 """Functions of messages, under LangChain's path; each is defined in its own file."""
 
+from foldline.messages._kinds import AnyMessage
 from foldline.messages.base import message_to_dict, messages_to_dict
 from foldline.messages.block_translators.openai import (
     convert_to_openai_data_block,
@@ -14,7 +15,6 @@ from foldline.messages.dicts import (
     messages_from_dict,
 )
 from foldline.messages.filter import filter_messages
-from foldline.messages.kinds import AnyMessage
 from foldline.messages.merge import merge_message_runs
 from foldline.messages.openai import convert_to_openai_messages
 from foldline.messages.trim import trim_messages

@@ -19,7 +19,7 @@ from foldline.outputs import ChatGeneration, Generation
 from foldline.prompt_values import PromptValue
 from foldline.runnables.base import Runnable
 from foldline.runnables.serializable import RunnableSerializable
-from foldline.utils.trusted import build_trusted
+from foldline.utils._trusted import build_trusted
 
 __all__ = [
     "BaseGenerationOutputParser",

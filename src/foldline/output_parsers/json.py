@@ -26,13 +26,13 @@ from foldline.output_parsers.transform import (
     Results,
 )
 from foldline.outputs import Generation
+from foldline.utils._json_patch import make_patch
 from foldline.utils.json import (
     JsonError,
     parse_and_check_json_markdown,
     parse_json_markdown,
     parse_partial_json,
 )
-from foldline.utils.json_patch import make_patch
 
 __all__ = [
     "JsonOutputParser",

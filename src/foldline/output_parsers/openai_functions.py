@@ -13,8 +13,8 @@ from foldline.output_parsers.base import BaseGenerationOutputParser
 from foldline.output_parsers.json import shorten
 from foldline.output_parsers.transform import BaseCumulativeTransformOutputParser
 from foldline.outputs import ChatGeneration, Generation
+from foldline.utils._json_patch import make_patch
 from foldline.utils.json import JsonError, parse_partial_json, parse_strict
-from foldline.utils.json_patch import make_patch
 
 __all__ = [
     "JsonKeyOutputFunctionsParser",

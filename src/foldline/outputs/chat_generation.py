@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, SerializeAsAny, model_validator
 from foldline.messages import AIMessageChunk, BaseMessage, BaseMessageChunk, messages_from_dict
 from foldline.messages._lazy import LazyFields, set_real_fields
 from foldline.outputs.generation import Generation, Info, join_info
-from foldline.utils.trusted import bare, build_trusted
+from foldline.utils._trusted import bare, build_trusted
 
 __all__ = ["ChatGeneration", "ChatGenerationChunk", "merge_chat_generation_chunks"]
 

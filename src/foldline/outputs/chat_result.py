@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
 from foldline.outputs.chat_generation import ChatGeneration
-from foldline.utils.signature import SIGNATURE, ClassSignature
+from foldline.utils._signature import SIGNATURE, ClassSignature
 
 __all__ = ["ChatResult"]
 

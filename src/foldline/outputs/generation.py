@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from foldline.load.serializable import Serializable
 from foldline.protocol.merge import merge_dicts
-from foldline.utils.trusted import build_trusted
+from foldline.utils._trusted import build_trusted
 
 __all__ = ["Generation", "GenerationChunk", "join_info"]
 

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny
 from foldline.outputs.chat_generation import ChatGeneration, ChatGenerationChunk
 from foldline.outputs.generation import Generation, GenerationChunk
 from foldline.outputs.run_info import RunInfo
-from foldline.utils.signature import SIGNATURE, ClassSignature
-from foldline.utils.trusted import build_trusted
+from foldline.utils._signature import SIGNATURE, ClassSignature
+from foldline.utils._trusted import build_trusted
 
 __all__ = ["LLMResult"]
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from foldline.utils.signature import SIGNATURE, ClassSignature
+from foldline.utils._signature import SIGNATURE, ClassSignature
 
 __all__ = ["RunInfo"]
 

@@ -12,8 +12,8 @@ from typing import Any, Final, Protocol, TypeVar
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from foldline.prompt_values import ChatPromptValue, StringPromptValue
 from foldline.prompts._compile import Program
+from foldline.utils._trusted import bare, set_dict, set_extra, set_fields_set, set_private
 from foldline.utils.json import has_surrogates
-from foldline.utils.trusted import bare, set_dict, set_extra, set_fields_set, set_private
 
 __all__ = ["chat_value", "make_message", "string_value", "text_of"]
 

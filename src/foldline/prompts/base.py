@@ -21,7 +21,7 @@ from foldline._config import RunnableConfig
 from foldline._run import Run
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError
-from foldline.load.lazy_dump import LazyDump
+from foldline.load._lazy_dump import LazyDump
 from foldline.prompt_values import ChatPromptValueConcrete, PromptValue, StringPromptValue
 from foldline.prompts._files import write_text
 from foldline.runnables._trace import NOTHING, add_up

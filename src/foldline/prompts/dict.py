@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from foldline._run import Run
 from foldline.exceptions import UsageError
-from foldline.load.lazy_dump import LazyDump
+from foldline.load._lazy_dump import LazyDump
 from foldline.prompts._compile import compile_prompt
 from foldline.runnables.serializable import RunnableSerializable
 from foldline.utils.input import get_colored_text

@@ -9,6 +9,25 @@ from __future__ import annotations
 from foldline._lazy import lazy_exports
 
 with lazy_exports(__name__):
+    from foldline.protocol._identity import Key as Key
+    from foldline.protocol._published import (
+        BlockDeltaFields as BlockDeltaFields,
+        ContentBlockDeltaData as ContentBlockDeltaData,
+        ContentBlockFinishData as ContentBlockFinishData,
+        ContentBlockStartData as ContentBlockStartData,
+        InvalidToolCallBlock as InvalidToolCallBlock,
+        MessageErrorData as MessageErrorData,
+        MessageFinishData as MessageFinishData,
+        MessageMetadata as MessageMetadata,
+        MessageRole as MessageRole,
+        MessagesData as MessagesData,
+        MessageStartData as MessageStartData,
+        ServerToolCallBlock as ServerToolCallBlock,
+        ServerToolCallChunkBlock as ServerToolCallChunkBlock,
+        ServerToolResultBlock as ServerToolResultBlock,
+        ToolCallBlock as ToolCallBlock,
+        ToolCallChunkBlock as ToolCallChunkBlock,
+    )
     from foldline.protocol.blocks import (
         BLOCK_TYPES as BLOCK_TYPES,
         HEAVY_FIELDS as HEAVY_FIELDS,
@@ -75,7 +94,6 @@ with lazy_exports(__name__):
         assert_valid_event_stream as assert_valid_event_stream,
         check as check,
     )
-    from foldline.protocol.identity import Key as Key
     from foldline.protocol.merge import (
         RULES as RULES,
         Rule as Rule,
@@ -87,24 +105,6 @@ with lazy_exports(__name__):
         merge_lists as merge_lists,
         merge_metadata as merge_metadata,
         replace_usage as replace_usage,
-    )
-    from foldline.protocol.published import (
-        BlockDeltaFields as BlockDeltaFields,
-        ContentBlockDeltaData as ContentBlockDeltaData,
-        ContentBlockFinishData as ContentBlockFinishData,
-        ContentBlockStartData as ContentBlockStartData,
-        InvalidToolCallBlock as InvalidToolCallBlock,
-        MessageErrorData as MessageErrorData,
-        MessageFinishData as MessageFinishData,
-        MessageMetadata as MessageMetadata,
-        MessageRole as MessageRole,
-        MessagesData as MessagesData,
-        MessageStartData as MessageStartData,
-        ServerToolCallBlock as ServerToolCallBlock,
-        ServerToolCallChunkBlock as ServerToolCallChunkBlock,
-        ServerToolResultBlock as ServerToolResultBlock,
-        ToolCallBlock as ToolCallBlock,
-        ToolCallChunkBlock as ToolCallChunkBlock,
     )
     from foldline.protocol.replay import (
         MessageLike as MessageLike,

@@ -36,8 +36,8 @@ from foldline.protocol.folded_message import (
 )
 from foldline.protocol.merge import copy_json
 from foldline.protocol.tool_call_text import promote
+from foldline.utils._short_repr import short_repr
 from foldline.utils.json import mend_surrogates
-from foldline.utils.short_repr import short_repr
 
 __all__ = ["FoldLimits", "FoldedMessage", "MessageBuilder", "fold"]
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from foldline.protocol._shapes import is_count
 from foldline.protocol.blocks import MEDIA_TYPES, FinalizedContentBlock, UsageInfo
 from foldline.protocol.events import DELTA_FIELDS, FINISH_REASONS, FinishReason, Role
 from foldline.protocol.merge import copy_json
-from foldline.protocol.shapes import is_count
 from foldline.utils.json import mend_surrogates, to_jsonable
 
 Status: TypeAlias = Literal["complete", "incomplete"]

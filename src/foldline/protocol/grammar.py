@@ -11,13 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, assert_never
 
 from foldline.exceptions import FoldlineError, MalformedStreamError
-from foldline.protocol.blocks import HEAVY_FIELDS
-from foldline.protocol.events import DELTA_FIELDS, EVENT_KINDS, Event, EventKind
-from foldline.protocol.fold import MessageBuilder, fold
-from foldline.protocol.folded_message import FoldedMessage
-from foldline.protocol.merge import GROWING_CALLS, copy_json
-from foldline.protocol.replay import MessageLike, describe, replay
-from foldline.protocol.shapes import (
+from foldline.protocol._shapes import (
     DELTA_SHAPES,
     EVENT_SHAPES,
     LEGAL_DELTAS,
@@ -27,8 +21,14 @@ from foldline.protocol.shapes import (
     json_problem,
     shape_problem,
 )
+from foldline.protocol.blocks import HEAVY_FIELDS
+from foldline.protocol.events import DELTA_FIELDS, EVENT_KINDS, Event, EventKind
+from foldline.protocol.fold import MessageBuilder, fold
+from foldline.protocol.folded_message import FoldedMessage
+from foldline.protocol.merge import GROWING_CALLS, copy_json
+from foldline.protocol.replay import MessageLike, describe, replay
 from foldline.protocol.tool_call_text import parse_tool_args
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 ENDS: Final = frozenset({"message-finish", "error"})
 

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, cast
 
 from foldline.exceptions import MalformedStreamError
-from foldline.protocol.block_writer import DELTA_OF, TEXT_KINDS, BlockWriter
+from foldline.protocol._block_writer import DELTA_OF, TEXT_KINDS, BlockWriter
+from foldline.protocol._identity import CALL_KINDS, Key, kind_of
 from foldline.protocol.blocks import MEDIA_TYPES, UsageInfo
 from foldline.protocol.events import (
     Event,
@@ -25,10 +26,9 @@ from foldline.protocol.events import (
     StreamError,
 )
 from foldline.protocol.folded_message import counts_of, normalize_finish_reason
-from foldline.protocol.identity import CALL_KINDS, Key, kind_of
 from foldline.protocol.merge import add_usage, copy_json, grow_metadata, merge_dicts, replace_usage
+from foldline.utils._short_repr import short_repr
 from foldline.utils.json import mend_surrogates, to_jsonable
-from foldline.utils.short_repr import short_repr
 
 COMPLETE_CALLS: Final = frozenset({"tool_call", "server_tool_call", "invalid_tool_call"})
 REASON_KEYS: Final = ("done_reason", "stop_reason", "finish_reason")

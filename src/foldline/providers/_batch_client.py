@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
 
 from foldline._io import IO
-from foldline.batches.batch_api import BatchAnswer
+from foldline.batches._batch_api import BatchAnswer
 from foldline.exceptions import FoldlineError, ModelError, SecurityError
 from foldline.language_models._call.retry import RetryPolicy
 from foldline.providers._endpoint import Endpoint

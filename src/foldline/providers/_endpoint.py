@@ -45,9 +45,9 @@ from foldline.transports import HttpOptions, Request, Response, SizeLimits, Time
 from foldline.transports._default import default_transport, transport_for
 from foldline.transports._environment import proxy_secrets
 from foldline.transports.base import DEFAULT_TIMEOUTS
-from foldline.utils.class_doc import plain_description
+from foldline.utils._class_doc import plain_description
+from foldline.utils._signature import SIGNATURE, ClassSignature, keep_signature
 from foldline.utils.json import JsonError, parse_wire
-from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 from foldline.utils.strings import suggestion
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class Endpoint(BaseModel):
         except JsonError as error:
             raise self._malformed(f"the provider sent what is not JSON: {error}") from error
 
-    def _batch_api(self) -> Any:  # noqa: ANN401  a `foldline.batches.batch_api.BatchApi`, imported when used
+    def _batch_api(self) -> Any:  # noqa: ANN401  a `foldline.batches._batch_api.BatchApi`, imported when used
         """Return the client of the provider's batch API, or None if there is none."""
         module, _, name = self.batches.partition(":")
         return getattr(import_module(module), name)(self) if module else None

@@ -57,8 +57,8 @@ from foldline.providers._wire import (
 )
 from foldline.tracers._trace_out import trace_headers
 from foldline.transports import Request, Response
-from foldline.utils.spelling import in_snake_case
-from foldline.utils.trace_context import TRACE
+from foldline.utils._spelling import in_snake_case
+from foldline.utils._trace_context import TRACE
 
 __all__ = ["HttpChatModel"]
 

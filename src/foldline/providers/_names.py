@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from foldline.exceptions import UsageError
+from foldline.utils._suggest import callers_level
 from foldline.utils.strings import suggestion
-from foldline.utils.suggest import callers_level
 
 __all__ = ["read_names"]
 

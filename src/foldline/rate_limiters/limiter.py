@@ -33,11 +33,11 @@ from uuid import uuid4
 from foldline._io import ASYNC, BLOCKING, IO, Channel, mutex
 from foldline._io.drive import drive
 from foldline.exceptions import FoldlineError, RateLimitError, StoreError
+from foldline.rate_limiters._headers import read_caps
+from foldline.rate_limiters._state import Learn, Leave, Operation, Reply, Settle, Take, Taken
 from foldline.rate_limiters.base import BaseRateLimiter
-from foldline.rate_limiters.headers import read_caps
 from foldline.rate_limiters.quotas import Rules
-from foldline.rate_limiters.state import Learn, Leave, Operation, Reply, Settle, Take, Taken
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["Permit", "QuotaLimiter"]
 

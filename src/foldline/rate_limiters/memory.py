@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable, Sequence
 
 from foldline._io.locks import mutex
+from foldline.rate_limiters._state import Operation, Reply, State, apply
 from foldline.rate_limiters.limiter import QuotaLimiter
 from foldline.rate_limiters.quotas import Quota, make_rules
-from foldline.rate_limiters.state import Operation, Reply, State, apply
 
 __all__ = ["InMemoryRateLimiter"]
 

@@ -20,9 +20,7 @@ from typing import Any, Final, Literal
 from foldline._io.locks import mutex
 from foldline._storage.redis import RedisClient, RedisServer
 from foldline.exceptions import StoreError, UsageError
-from foldline.rate_limiters.limiter import QuotaLimiter
-from foldline.rate_limiters.quotas import COUNTED_SLOTS, SLOTS, Quota, Rules, make_rules
-from foldline.rate_limiters.state import (
+from foldline.rate_limiters._state import (
     CALLER_LIFETIME,
     EPSILON,
     LEASE,
@@ -36,6 +34,8 @@ from foldline.rate_limiters.state import (
     Take,
     apply,
 )
+from foldline.rate_limiters.limiter import QuotaLimiter
+from foldline.rate_limiters.quotas import COUNTED_SLOTS, SLOTS, Quota, Rules, make_rules
 
 __all__ = ["LocalLimit", "RedisRateLimiter"]
 

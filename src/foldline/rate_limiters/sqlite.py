@@ -16,9 +16,9 @@ from typing import Any
 from foldline._storage.database import Connection
 from foldline._storage.open_database import open_database
 from foldline._storage.schema import Schema
+from foldline.rate_limiters._state import Cap, Operation, Reply, State, Waiter, apply
 from foldline.rate_limiters.limiter import QuotaLimiter
 from foldline.rate_limiters.quotas import Quota, make_rules
-from foldline.rate_limiters.state import Cap, Operation, Reply, State, Waiter, apply
 
 __all__ = ["SQLiteRateLimiter"]
 

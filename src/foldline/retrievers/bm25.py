@@ -21,7 +21,7 @@ from foldline._run import Run
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError
 from foldline.retrievers.base import BaseRetriever
-from foldline.utils.signature import show_defaults
+from foldline.utils._signature import show_defaults
 
 __all__ = ["BM25Retriever", "words_of"]
 

@@ -22,7 +22,7 @@ from foldline.messages.base import BaseMessage
 from foldline.output_parsers.enum import BooleanOutputParser
 from foldline.prompts.prompt import PromptTemplate
 from foldline.runnables.base import Runnable
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = [
     "DocumentCompressorPipeline",

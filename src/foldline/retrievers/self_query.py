@@ -29,7 +29,7 @@ LOGICAL_OPERATORS = {Operator.AND: "$and", Operator.OR: "$or"}
 
 
 class FoldlineTranslator(Visitor):
-    """Translates a query into the filters of foldline's own vector stores (`foldline.vectorstores.filters`)."""
+    """Translates a query into the filters of foldline's own vector stores (`foldline.vectorstores._filters`)."""
 
     allowed_operators: Sequence[Operator] | None = (Operator.AND, Operator.OR, Operator.NOT)
     allowed_comparators: Sequence[Comparator] | None = (

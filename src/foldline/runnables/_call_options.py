@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from foldline.utils.suggest import checked_names, warn_of_typo
+from foldline.utils._suggest import checked_names, warn_of_typo
 
 if TYPE_CHECKING:
     from foldline.runnables.base import Runnable

@@ -22,7 +22,7 @@ async def batch_on(
     keep_errors: bool,
 ) -> list[Any]:
     """Run each input on the `executor` passed to `batch`; the other arguments are bound."""
-    from foldline.batches.executor_batch import batch_on as run  # noqa: PLC0415  of a layer above
+    from foldline.batches._executor_batch import batch_on as run  # noqa: PLC0415  of a layer above
 
     arguments = {
         name: value for name, value in kwargs.items() if name not in ("executor", "secrets")

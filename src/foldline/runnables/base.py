@@ -42,7 +42,7 @@ from foldline.runnables import _executor, _stream_call, _trace, _types, _with_co
 from foldline.runnables._call_options import check_options
 from foldline.runnables._legacy import NO_OVERRIDES, bind_overrides
 from foldline.runnables._stream_call import EventStream, StreamCall
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -857,7 +857,7 @@ forward_names(
     {
         "foldline.runnables._chain": "chain",
         "foldline.runnables.binding": "RunnableBinding RunnableBindingBase",
-        "foldline.runnables.coerce": "RunnableLike coerce_to_runnable",
+        "foldline.runnables._coerce": "RunnableLike coerce_to_runnable",
         "foldline.runnables.each": "RunnableEach RunnableEachBase",
         "foldline.runnables.generator": "RunnableGenerator",
         "foldline.runnables.lambda_": "RunnableLambda",

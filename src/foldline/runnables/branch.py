@@ -13,8 +13,8 @@ from foldline._run import Run
 from foldline._traceback import closing
 from foldline.exceptions import UsageError
 from foldline.runnables import _types
+from foldline.runnables._coerce import coerce_to_runnable
 from foldline.runnables.base import Runnable
-from foldline.runnables.coerce import coerce_to_runnable
 from foldline.runnables.serializable import RunnableSerializable
 
 Input = TypeVar("Input", contravariant=True, default=Any)

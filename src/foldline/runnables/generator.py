@@ -11,9 +11,9 @@ from foldline._io.drive import GeneratorStream, drive_each
 from foldline._run import Run
 from foldline.exceptions import BlockingCallError
 from foldline.runnables import _functions
+from foldline.runnables._coerce import is_generator_function
 from foldline.runnables._trace import NOTHING, plus, single
 from foldline.runnables.base import Runnable
-from foldline.runnables.coerce import is_generator_function
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)

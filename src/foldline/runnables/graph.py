@@ -339,7 +339,7 @@ class Graph:
 
     def draw_svg(self, output_file_path: str | None = None) -> str:
         """Draw the graph as SVG; write it to a file too, if a path is passed."""
-        from foldline.runnables.graph_svg import draw_svg  # noqa: PLC0415
+        from foldline.runnables._graph_svg import draw_svg  # noqa: PLC0415
 
         first, last = self.first_node(), self.last_node()
         svg = draw_svg(self.nodes, self.edges, first=first and first.id, last=last and last.id)

@@ -25,11 +25,11 @@ from foldline.messages import (
     message_chunk_to_message,
 )
 from foldline.runnables import _types
+from foldline.runnables._coerce import coerce_to_runnable
 from foldline.runnables._stream_call import EventStream, StreamCall, StreamCallWrapper
 from foldline.runnables._trace import NOTHING, plus
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
-from foldline.runnables.coerce import coerce_to_runnable
 from foldline.runnables.lambda_ import RunnableLambda
 from foldline.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 

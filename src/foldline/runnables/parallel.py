@@ -11,9 +11,9 @@ from foldline._config import RunnableConfig
 from foldline._run import Run
 from foldline._traceback import closing
 from foldline.runnables import _types
+from foldline.runnables._coerce import coerce_to_runnable
 from foldline.runnables._tee import Tee
 from foldline.runnables.base import Runnable
-from foldline.runnables.coerce import coerce_to_runnable
 from foldline.runnables.serializable import RunnableSerializable
 from foldline.runnables.utils import AddableDict
 

@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.runnables import _types
+from foldline.runnables._coerce import coerce_to_runnable
 from foldline.runnables._trace import NOTHING, add_up
 from foldline.runnables.base import Runnable
-from foldline.runnables.coerce import coerce_to_runnable
 from foldline.runnables.serializable import RunnableSerializable
 
 Output = TypeVar("Output", covariant=True)

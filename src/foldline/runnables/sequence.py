@@ -12,9 +12,9 @@ from foldline._io import IO
 from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.runnables import _trace, _types
+from foldline.runnables._coerce import coerce_to_runnable
 from foldline.runnables._stream_call import EventStream, StreamCall, StreamCallWrapper
 from foldline.runnables.base import Chunk, Input, Output, Runnable
-from foldline.runnables.coerce import coerce_to_runnable
 from foldline.runnables.serializable import RunnableSerializable
 
 if TYPE_CHECKING:

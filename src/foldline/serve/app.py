@@ -19,23 +19,20 @@ from starlette.types import Receive, Scope, Send
 from foldline._items.base import BaseStore
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import UsageError
-from foldline.serve.apps import Servable, ServedApp, as_apps
-from foldline.serve.errors import ServeError
-from foldline.serve.host import RunHost
-from foldline.serve.keys import KeyStore
-from foldline.serve.log.run_log import ServerLog
-from foldline.serve.metrics import Metrics
-from foldline.serve.metrics_beat import MetricsBeat
-from foldline.serve.notify import notify_ready
-from foldline.serve.openapi import openapi_json
-from foldline.serve.request_facts import SERVER
-from foldline.serve.request_layer import RequestLayer, templates_of
-from foldline.serve.resuming import AutoResume
-from foldline.serve.server import JsonResponse, Server, WireCall
-from foldline.serve.settings import ServeSettings
-from foldline.serve.sse import RAW_SEND
-from foldline.serve.studio_mount import studio_routes
-from foldline.serve.wires import (
+from foldline.serve._auto_resume import AutoResume
+from foldline.serve._keys import KeyStore
+from foldline.serve._log.run_log import ServerLog
+from foldline.serve._metrics import Metrics
+from foldline.serve._metrics_beat import MetricsBeat
+from foldline.serve._openapi import openapi_json
+from foldline.serve._request_facts import SERVER
+from foldline.serve._request_layer import RequestLayer, templates_of
+from foldline.serve._run_host import RunHost
+from foldline.serve._sse import RAW_SEND
+from foldline.serve._studio_mount import studio_routes
+from foldline.serve._systemd import notify_ready
+from foldline.serve._wire_server import JsonResponse, Server, WireCall
+from foldline.serve._wires import (
     agui,
     anthropic_messages,
     chat_completions,
@@ -49,9 +46,12 @@ from foldline.serve.wires import (
     thread_protocol,
     vercel,
 )
+from foldline.serve.apps import Servable, ServedApp, as_apps
+from foldline.serve.errors import ServeError
+from foldline.serve.settings import ServeSettings
 from foldline.tracers._open import open_tracer
-from foldline.utils.options import check_names
-from foldline.utils.short_repr import short_repr
+from foldline.utils._options import check_names
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["ServeApp", "create_app"]
 

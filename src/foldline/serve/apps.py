@@ -21,11 +21,11 @@ from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
 from foldline.runnables.fallbacks import RunnableWithFallbacks
 from foldline.runnables.lambda_ import RunnableLambda
-from foldline.serve.json_object import JsonObject
-from foldline.utils.options import check_options
-from foldline.utils.short_repr import short_repr
+from foldline.serve._json_object import JsonObject
+from foldline.utils._options import check_options
+from foldline.utils._short_repr import short_repr
+from foldline.workflows._loop_runnable import LoopRunnable
 from foldline.workflows.interrupts import Command
-from foldline.workflows.loop_runnable import LoopRunnable
 
 if TYPE_CHECKING:
     from foldline.agents.agent import StateSnapshot as AgentSnapshot

@@ -32,13 +32,13 @@ from foldline.messages import convert_to_messages
 from foldline.messages._view import ChunkView
 from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS
 from foldline.runnables.base import Runnable
-from foldline.serve.json_object import JsonObject
+from foldline.serve._json_object import JsonObject
 from foldline.tracers._trace_out import trace_headers
 from foldline.transports import Request, Response, SizeLimits, Timeouts, Transport
 from foldline.transports._default import default_transport
+from foldline.utils._options import check_options
 from foldline.utils.json import JsonError, parse_wire
-from foldline.utils.options import check_options
-from foldline.workflows.events import jsonable
+from foldline.workflows._run_events import jsonable
 from foldline.workflows.interrupts import Command
 
 __all__ = ["RemoteRunnable"]

@@ -44,7 +44,7 @@ from foldline.exceptions import (
     UsageError,
     is_invalid_resume,
 )
-from foldline.serve.request_facts import REQUEST
+from foldline.serve._request_facts import REQUEST
 
 __all__ = [
     "REFUSALS",

@@ -45,7 +45,7 @@ def facts_of(settings: Any) -> dict[str, SettingFacts]:  # noqa: ANN401  a datac
 
 
 def _check(settings: object) -> None:
-    from foldline.utils.options import check_fields  # noqa: PLC0415  every command imports this list
+    from foldline.utils._options import check_fields  # noqa: PLC0415  every command imports this list
 
     facts = facts_of(settings)
     minima = {name: each.at_least for name, each in facts.items() if each.at_least is not None}
@@ -140,7 +140,7 @@ class ServeSettings:
     )
 
     def __post_init__(self) -> None:
-        from foldline.serve.proxy_networks import read_networks  # noqa: PLC0415  every command imports this list
+        from foldline.serve._proxy_networks import read_networks  # noqa: PLC0415  every command imports this list
 
         _check(self)
         read_networks(self.trusted_proxies)

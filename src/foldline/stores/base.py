@@ -9,7 +9,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from foldline._io import ASYNC
 from foldline.exceptions import UsageError
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["BaseStore", "ByteStore", "InvalidKeyException"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from foldline.exceptions import SecurityError, StoreError
 from foldline.stores.base import BaseStore, InvalidKeyException
-from foldline.utils.private_files import make_private_folder
+from foldline.utils._private_files import make_private_folder
 
 __all__ = ["LocalFileStore"]
 

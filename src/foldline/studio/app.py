@@ -22,15 +22,15 @@ from starlette.routing import BaseRoute, Route
 
 from foldline import __version__
 from foldline.exceptions import StoreError
-from foldline.studio.answers import answer_json, endpoint, plain_error, threaded
-from foldline.studio.datasets import DatasetRoutes
-from foldline.studio.guard import Guard
-from foldline.studio.playground import Playground
+from foldline.studio._answers import answer_json, endpoint, plain_error, threaded
+from foldline.studio._datasets import DatasetRoutes
+from foldline.studio._guard import Guard
+from foldline.studio._playground import Playground
+from foldline.studio._threads import ThreadRoutes
+from foldline.studio._traces import TraceRoutes
 from foldline.studio.settings import StudioSettings
-from foldline.studio.threads import ThreadRoutes
-from foldline.studio.traces import TraceRoutes
 from foldline.tracers.store import TraceStore
-from foldline.utils.data_places import is_url
+from foldline.utils._data_places import is_url
 
 __all__ = ["create_app"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from foldline.utils.data_places import TracePlace, data_dir, sessions_file, traces_place
+from foldline.utils._data_places import TracePlace, data_dir, sessions_file, traces_place
 
 if TYPE_CHECKING:
     from starlette.requests import Request

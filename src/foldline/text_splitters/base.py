@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 from foldline.documents.base import Document
 from foldline.documents.transformers import BaseDocumentTransformer
 from foldline.exceptions import MissingExtraError, UsageError
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["KeepSeparator", "Span", "TextSplitter"]
 

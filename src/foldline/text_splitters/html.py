@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from foldline.documents.base import Document
 from foldline.text_splitters.character import RecursiveCharacterTextSplitter
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["ElementType", "HTMLHeaderTextSplitter", "HTMLSectionSplitter"]
 

@@ -15,7 +15,7 @@ from foldline.documents.transformers import BaseDocumentTransformer
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.text_splitters.base import KeepSeparator, Span
 from foldline.text_splitters.character import RecursiveCharacterTextSplitter
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["HTMLSemanticPreservingSplitter"]
 

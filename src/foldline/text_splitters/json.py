@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from foldline.documents.base import Document
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["RecursiveJsonSplitter"]
 

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["HeaderType", "LineType", "MarkdownHeaderTextSplitter"]
 

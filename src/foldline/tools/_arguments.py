@@ -19,7 +19,7 @@ from foldline._config import RunnableConfig
 from foldline._io.waiting import is_async_callable
 from foldline._lazy import publish
 from foldline.exceptions import UsageError
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 FILTERED_ARGS = ("run_manager", "callbacks")
 """Parameters that the program passes because of their name."""

@@ -27,8 +27,8 @@ from foldline.tools._arguments import (
     read_arguments,
     schema_arguments,
 )
+from foldline.utils._docstrings import Docstring, parse_docstring
 from foldline.utils._signature_schema import is_typed_dict, name_and_doc, own_doc
-from foldline.utils.docstrings import Docstring, parse_docstring
 
 
 class Arguments(BaseModel):

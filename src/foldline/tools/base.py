@@ -53,7 +53,7 @@ from foldline.tools.errors import (
     ToolTimeoutError,
     describe_validation_error,
 )
-from foldline.utils.options import check_field_names
+from foldline.utils._options import check_field_names
 
 __all__ = [
     "FILTERED_ARGS",

@@ -23,8 +23,8 @@ from foldline.tools.base import (
 )
 from foldline.tools.simple import Tool
 from foldline.tools.structured import StructuredTool
+from foldline.utils._options import check_names
 from foldline.utils._signature_schema import is_typed_dict, name_and_doc
-from foldline.utils.options import check_names
 
 __all__ = ["convert_runnable_to_tool", "tool"]
 

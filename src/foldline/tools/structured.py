@@ -13,8 +13,8 @@ from foldline.exceptions import BlockingCallError, UsageError
 from foldline.tools._arguments import Target, is_unbound_method, read_arguments
 from foldline.tools._schema import create_schema_from_function, docstring_of, model_of
 from foldline.tools.base import ArgsSchema, BaseTool, ResponseFormat
+from foldline.utils._options import check_options
 from foldline.utils._signature_schema import name_and_doc, own_doc
-from foldline.utils.options import check_options
 
 __all__ = ["StructuredTool"]
 

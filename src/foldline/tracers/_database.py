@@ -15,7 +15,7 @@ from foldline._storage.schema import Dialect, LockNumber
 from foldline.exceptions import StoreError
 from foldline.tracers._schema import SCHEMA
 from foldline.tracers._text_index import Fts5Index, LexemeIndex, TextIndex
-from foldline.utils.data_places import TracePlace, is_url, place_name
+from foldline.utils._data_places import TracePlace, is_url, place_name
 
 __all__ = ["TraceDatabase", "marks", "read_value"]
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from foldline.callbacks.hooks import register_configure_hook
 from foldline.exceptions import MissingExtraError, StoreError
-from foldline.utils.data_places import VARIABLE, traces_variable
+from foldline.utils._data_places import VARIABLE, traces_variable
 
 if TYPE_CHECKING:
-    from foldline.tracers.database_tracer import DatabaseTracer
+    from foldline.tracers._database_tracer import DatabaseTracer
 
 __all__ = ["file_tracer", "langsmith_tracer", "tracing_variable"]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Unpack
 
 from foldline.exceptions import StoreError
-from foldline.tracers.database_tracer import DatabaseTracer, TracerOptions
+from foldline.tracers._database_tracer import DatabaseTracer, TracerOptions
 from foldline.tracers.postgres import PostgresTracer
 from foldline.tracers.sqlite import SQLiteTracer
-from foldline.utils.data_places import TracePlace, is_url
-from foldline.utils.private_files import make_private_folder
+from foldline.utils._data_places import TracePlace, is_url
+from foldline.utils._private_files import make_private_folder
 
 __all__ = ["make_folder", "open_tracer"]
 

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any
 from uuid import UUID
 
-from foldline.callbacks.observers import PAUSE
+from foldline.callbacks._observers import PAUSE
 from foldline.callbacks.stdout import name_of
 from foldline.tracers._rows import TraceRow
 from foldline.tracers.core import describe_retry, llm_outputs

@@ -17,8 +17,8 @@ from uuid import UUID
 from pydantic import Field
 
 from foldline.load import dumpd
-from foldline.load.lazy_dump import LazyDump
-from foldline.load.packed import MODEL, TAG, Packer
+from foldline.load._lazy_dump import LazyDump
+from foldline.load._packed import MODEL, TAG, Packer
 from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.messages.base import BaseMessage
 from foldline.prompt_values import ChatPromptValue

@@ -7,7 +7,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from foldline._lazy import publish
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 T = TypeVar("T")
 

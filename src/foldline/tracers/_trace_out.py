@@ -10,8 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from foldline._config import var_child_runnable_config
-from foldline.callbacks.observers import RunObserver
-from foldline.utils.trace_context import TRACE
+from foldline.callbacks._observers import RunObserver
+from foldline.utils._trace_context import TRACE
 
 __all__ = ["current_trace_headers", "trace_headers"]
 

@@ -31,7 +31,7 @@ from foldline.tracers._index import index_words
 from foldline.tracers._records import ENDINGS, Action, Entry, OpenRuns
 from foldline.tracers._redact import Redactor
 from foldline.tracers._rows import RedactHook, Row, RowWriter, TraceRow
-from foldline.utils.data_places import TracePlace
+from foldline.utils._data_places import TracePlace
 
 __all__ = ["Overflow", "TraceWriter", "WriterOptions"]
 

@@ -16,7 +16,7 @@ from foldline.callbacks.stdout import name_of
 from foldline.exceptions import TracerException
 from foldline.tracers._streaming import StreamObserver
 from foldline.tracers.schemas import Run, now, run_key
-from foldline.utils.options import check_names, check_options
+from foldline.utils._options import check_names, check_options
 
 if TYPE_CHECKING:
     from foldline.documents.base import Document

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakSet
 
-from foldline.callbacks.observers import RunObserver
+from foldline.callbacks._observers import RunObserver
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.load import dumpd
 from foldline.outputs import LLMResult
@@ -20,7 +20,7 @@ from foldline.tracers._redact import Redactor
 from foldline.tracers.base import BaseTracer
 from foldline.tracers.core import llm_outputs
 from foldline.tracers.schemas import Run
-from foldline.utils.options import check_options
+from foldline.utils._options import check_options
 
 if TYPE_CHECKING:
     from langsmith import Client

@@ -18,8 +18,8 @@ from foldline.tracers.base import BaseTracer
 from foldline.tracers.core import SchemaFormat, llm_outputs
 from foldline.tracers.memory_stream import read_while_running, with_handler
 from foldline.tracers.schemas import Run
-from foldline.utils.json_patch import apply_patch, make_patch, write_pointer
-from foldline.utils.options import check_options
+from foldline.utils._json_patch import apply_patch, make_patch, write_pointer
+from foldline.utils._options import check_options
 
 __all__ = [
     "LogEntry",

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, cast
 from uuid import UUID
 
+from foldline.callbacks._observers import RunObserver
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.callbacks.dispatch import inline
-from foldline.callbacks.observers import RunObserver
 from foldline.callbacks.stdout import name_of
 from foldline.exceptions import MissingExtraError, TracerException, UsageError
 from foldline.tracers._columns import WAITING
@@ -28,8 +28,8 @@ from foldline.tracers._records import INTERRUPT_CLASSES, questions_of
 from foldline.tracers._redact import Redactor
 from foldline.tracers.core import llm_outputs
 from foldline.tracers.schemas import run_key, usage_of
-from foldline.utils.options import check_options
-from foldline.utils.trace_context import TRACE, TraceContext
+from foldline.utils._options import check_options
+from foldline.utils._trace_context import TRACE, TraceContext
 
 try:
     from opentelemetry import trace

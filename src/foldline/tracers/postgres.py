@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Unpack
 
 from foldline.exceptions import UsageError
-from foldline.tracers.database_tracer import DatabaseTracer, TracerOptions
-from foldline.utils.data_places import is_url
-from foldline.utils.options import check_options
+from foldline.tracers._database_tracer import DatabaseTracer, TracerOptions
+from foldline.utils._data_places import is_url
+from foldline.utils._options import check_options
 
 __all__ = ["PostgresTracer"]
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from foldline.tracers.base import BaseTracer
 from foldline.tracers.schemas import Run
-from foldline.utils.options import check_options
+from foldline.utils._options import check_options
 
 __all__ = ["RunCollectorCallbackHandler"]
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from foldline.utils.trusted import build_trusted
+from foldline.utils._trusted import build_trusted
 from foldline.utils.uuid import uuid7
 
 __all__ = ["Run"]

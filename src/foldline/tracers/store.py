@@ -26,8 +26,8 @@ from foldline.tracers._index import index_words, turn_back, unindex
 from foldline.tracers._rows import StoredRun, read_tags, runs_of
 from foldline.tracers._statistics import read_figures
 from foldline.tracers._summary import TraceFilters, TraceSummary, summarize
-from foldline.utils.data_places import is_url
-from foldline.utils.options import check_options
+from foldline.utils._data_places import is_url
+from foldline.utils._options import check_options
 from foldline.utils.uuid import uuid7
 
 __all__ = ["StoredRun", "TraceFilters", "TraceStore", "TraceSummary"]

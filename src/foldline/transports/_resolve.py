@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from foldline.transports._wait import Expired
-from foldline.utils.signals import block_signals
+from foldline.utils._signals import block_signals
 
 __all__ = ["RESOLVER", "Address", "Resolver", "literal_addresses"]
 

@@ -18,7 +18,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerati
 from pydantic.fields import FieldInfo
 
 from foldline.exceptions import UsageError
-from foldline.utils.docstrings import Docstring, parse_docstring
+from foldline.utils._docstrings import Docstring, parse_docstring
 
 SKIPPED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 SCHEMA_ERRORS = (

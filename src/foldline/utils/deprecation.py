@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from foldline.utils.suggest import callers_level
+from foldline.utils._suggest import callers_level
 
 __all__ = ["FoldlineDeprecationWarning", "warn_deprecated"]
 

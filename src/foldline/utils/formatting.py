@@ -14,7 +14,7 @@ from string import Formatter
 from typing import Any
 
 from foldline.exceptions import UsageError
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = [
     "MissingVariableError",

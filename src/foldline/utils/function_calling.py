@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from foldline._lazy import forward_names
 from foldline.exceptions import UsageError
+from foldline.utils._docstrings import parse_docstring
 from foldline.utils._signature_schema import (
     is_typed_dict,
     model_from_function,
@@ -23,7 +24,6 @@ from foldline.utils._signature_schema import (
     own_doc,
     schema_of_type,
 )
-from foldline.utils.docstrings import parse_docstring
 from foldline.utils.json_schema import check_closable, inline_refs, remove_titles, strict_schema
 from foldline.utils.pydantic import is_pydantic_v1_subclass, v1_schema
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from foldline.utils.suggest import nearest
+from foldline.utils._suggest import nearest
 
 __all__ = [
     "comma_list",

@@ -17,8 +17,8 @@ from foldline._io.drive import drive
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
+from foldline.vectorstores._filters import Filter
 from foldline.vectorstores.base import Metadatas, Scored, VectorStore, as_documents
-from foldline.vectorstores.filters import Filter
 from foldline.vectorstores.utils import check_weight
 
 if TYPE_CHECKING:

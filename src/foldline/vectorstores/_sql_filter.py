@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, assert_never
 
 from foldline.exceptions import UsageError
-from foldline.vectorstores.filters import AllOf, AnyOf, Compare, Condition, Exists, Not, Order
+from foldline.vectorstores._filters import AllOf, AnyOf, Compare, Condition, Exists, Not, Order
 
 __all__ = ["compile_filter", "fits"]
 

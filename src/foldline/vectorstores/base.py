@@ -17,7 +17,7 @@ from foldline._io import ASYNC
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 from foldline.vectorstores.retriever import VectorStoreRetriever
 
 __all__ = ["VST", "VectorStore", "VectorStoreRetriever"]

@@ -14,10 +14,10 @@ from foldline._io import mutex
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import StoreError, UsageError
-from foldline.utils.private_files import make_private_folder, open_private
-from foldline.utils.short_repr import readable
+from foldline.utils._private_files import make_private_folder, open_private
+from foldline.utils._short_repr import readable
 from foldline.vectorstores._embedded import EmbeddedVectorStore, Hit
-from foldline.vectorstores.filters import Filter, predicate
+from foldline.vectorstores._filters import Filter, predicate
 
 if TYPE_CHECKING:
     from foldline.vectorstores._vectors import Floats, Rows

@@ -22,9 +22,9 @@ from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
 from foldline.vectorstores._collection import Collection
 from foldline.vectorstores._embedded import EmbeddedVectorStore, Hit
+from foldline.vectorstores._filters import Filter, parse_filter
 from foldline.vectorstores._rows import metadata_json
 from foldline.vectorstores._sql_filter import compile_filter, fits
-from foldline.vectorstores.filters import Filter, parse_filter
 
 if TYPE_CHECKING:
     from foldline.vectorstores._vectors import Floats

@@ -20,11 +20,11 @@ from foldline._traceback import entry_point
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
-from foldline.utils.data_places import is_url, place_name
+from foldline.utils._data_places import is_url, place_name
 from foldline.vectorstores._collection import Collection
 from foldline.vectorstores._embedded import EmbeddedVectorStore, Hit
+from foldline.vectorstores._filters import Filter, predicate
 from foldline.vectorstores._rows import logger, pack, unpack
-from foldline.vectorstores.filters import Filter, predicate
 
 if TYPE_CHECKING:
     from foldline.vectorstores._vectors import Floats, Rows

@@ -12,7 +12,7 @@ from typing import Any
 from foldline._io import ASYNC, BLOCKING, IO, PrivateLoop, mutex
 from foldline._io.drive import drive
 from foldline.exceptions import MissingExtraError, UsageError
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 from foldline.workflows.durability import Durability, StepBody
 
 __all__ = ["DbosDurability"]

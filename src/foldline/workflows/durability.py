@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from foldline._io import IO
 from foldline.exceptions import FlowError, UsageError
 from foldline.utils.uuid import new_id
+from foldline.workflows._journal import decode_error, encode_error
 from foldline.workflows.interrupts import FlowInterrupt
-from foldline.workflows.journal import decode_error, encode_error
 
 __all__ = [
     "ENGINE",

@@ -22,9 +22,15 @@ from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowInterruptedError, UsageError
 from foldline.runnables import _trace
 from foldline.runnables.base import Runnable
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 from foldline.utils.uuid import new_id
-from foldline.workflows.background import run_in_background
+from foldline.workflows._background import run_in_background
+from foldline.workflows._flow_run import Arguments, FlowRun
+from foldline.workflows._flow_scope import FlowContext, current_scope
+from foldline.workflows._journal import FORM, KINDS, Journal, read_body
+from foldline.workflows._nested_flow import NestedFlow
+from foldline.workflows._run_events import Emit
+from foldline.workflows._thread_log import chain_of
 from foldline.workflows.durability import (
     ENGINE,
     Durability,
@@ -32,13 +38,7 @@ from foldline.workflows.durability import (
     check_engine,
     refuse_stream,
 )
-from foldline.workflows.events import Emit
-from foldline.workflows.flow_run import Arguments, FlowRun
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
-from foldline.workflows.journal import FORM, KINDS, Journal, read_body
-from foldline.workflows.log import chain_of
-from foldline.workflows.nested_flow import NestedFlow
-from foldline.workflows.scope import FlowContext, current_scope
 from foldline.workflows.steps import Step
 from foldline.workflows.values import pack, unpack, unpack_plain
 from foldline.workflows.views import View

@@ -24,7 +24,7 @@ from foldline.exceptions import (
     is_invalid_resume,
 )
 from foldline.messages.tool import ToolOutputMixin
-from foldline.workflows.answer_schema import (
+from foldline.workflows._answer_schema import (
     AnswerSchema,
     answer_schema,
     check_answer,

@@ -15,9 +15,9 @@ from uuid import UUID, uuid4
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.exceptions import UsageError
+from foldline.workflows._flow_scope import current_scope
+from foldline.workflows._step_trace import note_value
 from foldline.workflows.interrupts import current_interrupt_scope
-from foldline.workflows.scope import current_scope
-from foldline.workflows.step_trace import note_value
 from foldline.workflows.values import pack, unpack
 
 __all__ = [

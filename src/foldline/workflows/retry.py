@@ -9,9 +9,9 @@ from typing import TypeVar
 from foldline._io import IO, OutOfTime
 from foldline._retry import Backoff, added, owning_retries
 from foldline.exceptions import FlowError, ModelError, StepTimeoutError, UsageError
-from foldline.utils.short_repr import fields_repr
-from foldline.utils.signature import show_defaults
-from foldline.workflows.log import ends_run
+from foldline.utils._short_repr import fields_repr
+from foldline.utils._signature import show_defaults
+from foldline.workflows._thread_log import ends_run
 
 __all__ = ["RetryPolicy", "default_retry_on", "run_attempts"]
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from foldline._config import RunnableConfig
 from foldline.exceptions import UsageError
-from foldline.utils.short_repr import fields_repr
-from foldline.utils.signature import show_defaults
+from foldline.utils._short_repr import fields_repr
+from foldline.utils._signature import show_defaults
 
 __all__ = ["ExecutionInfo", "Runtime", "current_task", "read_context", "write_nothing"]
 

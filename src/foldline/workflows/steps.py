@@ -19,14 +19,14 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._io.waiting import is_async_callable
 from foldline.exceptions import FlowChangedError, SchemaError, UsageError
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
+from foldline.workflows._flow_scope import RunClosed, Scope, current_scope, enter_scope
+from foldline.workflows._journal import Journal, decode_error, encode_error
+from foldline.workflows._step_trace import trace_step
+from foldline.workflows._thread_log import ends_run
 from foldline.workflows.durability import ENGINE, durable_step
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
-from foldline.workflows.journal import Journal, decode_error, encode_error
-from foldline.workflows.log import ends_run
 from foldline.workflows.retry import RetryPolicy, policies_of, run_attempts
-from foldline.workflows.scope import RunClosed, Scope, current_scope, enter_scope
-from foldline.workflows.step_trace import trace_step
 from foldline.workflows.values import pack, unpack
 
 __all__ = ["Step", "StepCall", "agather", "gather", "step"]

@@ -15,7 +15,7 @@ from typing import Any, Final
 from foldline._io import ASYNC, IO, PrivateLoop
 from foldline._io.asynchronous import Inline
 from foldline.exceptions import MissingExtraError, UsageError
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 from foldline.utils.uuid import new_id
 from foldline.workflows.durability import Durability, StepBody
 

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
 from foldline.exceptions import SchemaError
-from foldline.load.packed import Packer, Reader
+from foldline.load._packed import Packer, Reader
 from foldline.utils._surrogates import has_surrogates
 
 __all__ = ["Any", "adapter_of", "from_text", "pack", "to_text", "unpack", "unpack_plain"]

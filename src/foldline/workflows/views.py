@@ -19,7 +19,7 @@ from typing import Any, Literal
 from foldline.exceptions import UsageError
 from foldline.messages import ToolMessage
 from foldline.messages._view import ChunkView
-from foldline.workflows.events import CHANNELS, FlowEvent, envelope
+from foldline.workflows._run_events import CHANNELS, FlowEvent, envelope
 from foldline.workflows.interrupts import Interrupt
 
 __all__ = ["StreamMode", "View"]

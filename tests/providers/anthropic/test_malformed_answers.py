@@ -10,8 +10,8 @@ import pytest
 from foldline.exceptions import ContextOverflowError, ModelAuthenticationError
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.providers.anthropic import ChatAnthropic
+from foldline.providers.anthropic._schema import encode_schema
 from foldline.providers.anthropic.encode import convert_to_anthropic_tool
-from foldline.providers.anthropic.schema import encode_schema
 from foldline.tools import tool
 from tests.providers.anthropic.recordings import decoder, message_of
 from tests.servers.script import json_answer, sse_answer

@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.providers.anthropic import ChatAnthropic
-from foldline.providers.anthropic.schema import encode_schema
+from foldline.providers.anthropic._schema import encode_schema
 from tests.providers.anthropic.recordings import (
     LLAMA,
     PAIRS,

@@ -10,7 +10,7 @@ from foldline.exceptions import UsageError
 from foldline.load import dumps, loads
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.providers.anthropic import ChatAnthropic
-from foldline.providers.anthropic.messages import encode_call_id
+from foldline.providers.anthropic._messages import encode_call_id
 from tests.providers.anthropic.recordings import (
     MODEL,
     PAIRS,

@@ -18,7 +18,7 @@ from foldline.load import dumps, loads
 from foldline.messages import HumanMessage
 from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.providers.bedrock import ChatBedrock, ChatBedrockConverse
-from foldline.providers.bedrock.wire import STREAM_TYPE
+from foldline.providers.bedrock._wire import STREAM_TYPE
 from tests.providers.bedrock.answers import (
     NAMES,
     decode_stream,

@@ -7,8 +7,8 @@ import pytest
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.providers.bedrock import ChatBedrockConverse
-from foldline.providers.bedrock.encode import base_model_name
-from foldline.providers.bedrock.messages import encode_call_id
+from foldline.providers.bedrock._encode import base_model_name
+from foldline.providers.bedrock._messages import encode_call_id
 from tests.providers.bedrock.bodies import (
     CITED,
     CLAUDE,

@@ -14,7 +14,7 @@ from botocore.eventstream import EventStreamBuffer, ParserError
 from hypothesis import given, strategies as st
 
 from foldline.exceptions import LimitExceededError, MalformedStreamError, ModelError
-from foldline.providers.bedrock.event_stream import EventStreamDecoder, Frame
+from foldline.providers.bedrock._event_stream import EventStreamDecoder, Frame
 from tests.servers.event_stream import event, exception, frame
 
 HEADERS: dict[str, tuple[int, Any]] = {

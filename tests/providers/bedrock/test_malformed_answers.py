@@ -16,7 +16,7 @@ from foldline.exceptions import (
     StreamTruncatedError,
 )
 from foldline.providers.bedrock import ChatBedrockConverse
-from foldline.providers.bedrock.wire import STREAM_TYPE
+from foldline.providers.bedrock._wire import STREAM_TYPE
 from foldline.transports import SizeLimits
 from tests.providers.bedrock.answers import (
     events_of,

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from foldline.exceptions import ModelError, StreamTruncatedError
 from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.providers.bedrock import ChatBedrockConverse
-from foldline.providers.bedrock.reading import FrameReading
+from foldline.providers.bedrock._reading import FrameReading
 from foldline.transports import SizeLimits
 from tests.providers.bedrock.answers import NAMES, decode_stream, decoder, events_of, stream_of
 from tests.servers.event_stream import event, exception, frame

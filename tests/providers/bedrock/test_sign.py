@@ -12,7 +12,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as TheirCredentials
 from hypothesis import given, strategies as st
 
-from foldline.providers.bedrock.sign import Credentials, sign_request
+from foldline.providers.bedrock._sign import Credentials, sign_request
 from foldline.transports import Request
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 
 from foldline.exceptions import ContextOverflowError
 from foldline.providers.local import LocalEmbeddings
-from foldline.providers.local.tools import cosine
+from foldline.providers.local._tools import cosine
 
 pytestmark = pytest.mark.timing
 

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from foldline.exceptions import SchemaError
-from foldline.providers.local.gguf import convert_minilm
+from foldline.providers.local._gguf import convert_minilm
 
 pytestmark = pytest.mark.timing
 

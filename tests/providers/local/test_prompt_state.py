@@ -8,7 +8,7 @@ import os
 import pytest
 
 from foldline.providers.local import Runtime, RuntimeSettings
-from foldline.providers.local.prompt_state import (
+from foldline.providers.local._prompt_state import (
     MAX_FILES,
     PromptState,
     _delete_oldest,

@@ -23,8 +23,8 @@ from foldline.exceptions import (
     UsageError,
 )
 from foldline.providers.local import Runtime, fetch, runtime as runtime_module
+from foldline.providers.local._tools import encode_tools
 from foldline.providers.local.runtime import decode_error
-from foldline.providers.local.tools import encode_tools
 
 pytestmark = pytest.mark.timing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foldline.exceptions import UsageError
-from foldline.providers.local.tools import ArgumentFixer, bound_schema, encode_tools, route
+from foldline.providers.local._tools import ArgumentFixer, bound_schema, encode_tools, route
 
 pytestmark = pytest.mark.timing
 

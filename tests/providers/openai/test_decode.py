@@ -13,8 +13,8 @@ from foldline.exceptions import MalformedStreamError, ModelError, StreamTruncate
 from foldline.protocol.fold import MessageBuilder
 from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.providers._completions import CompletionsDecoder
-from foldline.providers.openai.decode import ResponsesDecoder
-from foldline.providers.openai.host import OPENAI
+from foldline.providers.openai._decode import ResponsesDecoder
+from foldline.providers.openai._host import OPENAI
 from tests.providers import recordings
 
 CHAT = recordings.names("openai", "chat-", ".json")

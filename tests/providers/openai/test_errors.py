@@ -10,7 +10,7 @@ from openai.types.responses.response_error import ResponseError
 from foldline.exceptions import ModelError, ModelQuotaError
 from foldline.providers._wire import WireFailure, error_class
 from foldline.providers.openai import ChatOpenAI
-from foldline.providers.openai.errors import ERRORS
+from foldline.providers.openai._errors import ERRORS
 
 DOCUMENTED = {
     "invalid_api_key": 401,

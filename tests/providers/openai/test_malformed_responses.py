@@ -14,7 +14,7 @@ from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.providers._wire import check_messages
 from foldline.providers.openai import AzureChatOpenAI, ChatOpenAI
-from foldline.providers.openai.decode import ResponsesDecoder
+from foldline.providers.openai._decode import ResponsesDecoder
 from tests.providers import recordings
 from tests.servers import FaultServer, json_answer, sse_answer
 

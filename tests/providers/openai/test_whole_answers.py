@@ -15,7 +15,7 @@ from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.providers._completions import CompletionsDecoder, Host
 from foldline.providers._completions.wire import DELTA_FIELDS, READ_FIELDS, REPEATED_FIELDS
 from foldline.providers._reading import MALFORMED_PAYLOAD_ERRORS
-from foldline.providers.openai.host import OPENAI
+from foldline.providers.openai._host import OPENAI
 from foldline.providers.openai_compatible import HOSTS
 from foldline.transports import SizeLimits
 from tests.providers import recordings

@@ -15,7 +15,7 @@ from foldline.providers import openai_compatible
 from foldline.providers._completions import CompletionsDecoder, Host
 from foldline.providers.openai import ChatOpenAI
 from foldline.providers.openai_compatible import HOSTS, ChatOpenAICompatible
-from foldline.providers.openai_compatible.hosts import host_of
+from foldline.providers.openai_compatible._hosts import host_of
 from tests.providers import recordings
 from tests.servers import FaultServer, json_answer, sse_answer
 

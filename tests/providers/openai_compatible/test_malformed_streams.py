@@ -13,7 +13,7 @@ from foldline.messages import AIMessage
 from foldline.protocol.fold import fold
 from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.providers._completions import CompletionsDecoder
-from foldline.providers.openai.host import OPENAI
+from foldline.providers.openai._host import OPENAI
 from foldline.providers.openai_compatible import (
     ChatDeepSeek,
     ChatGroq,

@@ -23,7 +23,7 @@ from foldline.exceptions import (
     UsageError,
 )
 from foldline.load import dumps
-from foldline.providers.google import ChatGoogle, credentials as google_credentials
+from foldline.providers.google import ChatGoogle, _credentials as google_credentials
 from foldline.providers.vertex import ChatAnthropicVertex, ChatVertexAI, VertexAIEmbeddings
 from tests.servers.vertex import LOCATION, PRIVATE_KEY, PROJECT
 

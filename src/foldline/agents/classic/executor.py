@@ -44,9 +44,9 @@ from foldline.outputs.agent import AgentAction, AgentFinish, AgentStep
 from foldline.runnables.base import Runnable
 from foldline.runnables.utils import AddableDict
 from foldline.tools.base import BaseTool
+from foldline.utils._options import check_field_names
+from foldline.utils._short_repr import short_repr
 from foldline.utils.input import get_color_mapping
-from foldline.utils.options import check_field_names
-from foldline.utils.short_repr import short_repr
 
 __all__ = ["AgentExecutor", "AgentExecutorIterator", "ExceptionTool", "InvalidTool", "planner_of"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from foldline.agents.classic import prompts
+from foldline.agents.classic import _prompts as prompts
 from foldline.agents.classic.executor import AgentExecutor, planner_of
 from foldline.agents.classic.parsers import ConvoOutputParser, ReActDocstoreOutputParser
 from foldline.agents.classic.recipes import (

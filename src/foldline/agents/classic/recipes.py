@@ -34,8 +34,8 @@ from foldline.runnables.base import Runnable
 from foldline.runnables.passthrough import RunnablePassthrough
 from foldline.tools.base import BaseTool
 from foldline.tools.render import render_text_description, render_text_description_and_args
+from foldline.utils._signature import show_defaults
 from foldline.utils.function_calling import convert_to_openai_function
-from foldline.utils.signature import show_defaults
 
 __all__ = [
     "TEMPLATE_TOOL_RESPONSE",

@@ -20,7 +20,7 @@ from foldline.agents.runtime import Runtime
 from foldline.agents.state import AgentState, JumpTo
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, ToolMessage
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 
 __all__ = [
     "AgentMiddleware",

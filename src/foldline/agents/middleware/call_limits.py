@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, NotRequired
 
 from foldline._run import Run
+from foldline.agents._tool_calls import error_message, unanswered
 from foldline.agents.middleware.base import AgentMiddleware, State, Update, hook_config
 from foldline.agents.runtime import Runtime
 from foldline.agents.state import AgentState, PrivateStateAttr
-from foldline.agents.tool_calls import error_message, unanswered
 from foldline.exceptions import BudgetExceeded, UsageError
 from foldline.messages import AIMessage
-from foldline.utils.options import check_options
+from foldline.utils._options import check_options
 
 __all__ = [
     "ModelCallLimitExceededError",

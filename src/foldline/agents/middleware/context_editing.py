@@ -11,7 +11,7 @@ from foldline.agents.middleware.base import AgentMiddleware, ModelHandler
 from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.count import count_tokens_approximately
-from foldline.utils.options import check_fields, check_options
+from foldline.utils._options import check_fields, check_options
 
 __all__ = ["ClearToolUsesEdit", "ContextEdit", "ContextEditingMiddleware"]
 

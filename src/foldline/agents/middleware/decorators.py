@@ -16,7 +16,7 @@ from foldline.agents.middleware.base import (
 from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.agents.state import AgentState, JumpTo
 from foldline.messages import SystemMessage
-from foldline.utils.options import check_options
+from foldline.utils._options import check_options
 
 __all__ = [
     "after_agent",

@@ -10,7 +10,7 @@ from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.chat_models import init_chat_model
 from foldline.exceptions import BlockingCallError, BudgetExceeded
 from foldline.runnables.base import Runnable
-from foldline.utils.options import check_options
+from foldline.utils._options import check_options
 
 __all__ = ["ModelFallbackMiddleware", "ModelOrName", "as_model"]
 

@@ -15,7 +15,7 @@ from typing import Literal
 from foldline.agents.middleware.base import AgentMiddleware
 from foldline.exceptions import UsageError
 from foldline.tools import tool
-from foldline.utils.options import check_options
+from foldline.utils._options import check_options
 
 __all__ = ["FilesystemFileSearchMiddleware"]
 

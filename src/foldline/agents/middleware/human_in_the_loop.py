@@ -17,12 +17,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
 from foldline._run import Run
+from foldline.agents._tool_calls import unanswered
 from foldline.agents.middleware.base import AgentMiddleware, State, Update
 from foldline.agents.runtime import Runtime
-from foldline.agents.tool_calls import unanswered
 from foldline.messages import AIMessage, ToolMessage
-from foldline.utils.options import check_options
-from foldline.workflows.decisions import Decision, decisions_of
+from foldline.utils._options import check_options
+from foldline.workflows._decisions import Decision, decisions_of
 from foldline.workflows.interrupts import interrupt
 
 __all__ = ["Decision", "HumanInTheLoopMiddleware", "InterruptOnConfig"]

@@ -16,8 +16,8 @@ from foldline.agents.middleware.base import AgentMiddleware, State, Update
 from foldline.agents.runtime import Runtime
 from foldline.exceptions import SecurityError, UsageError
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from foldline.utils.options import check_options
-from foldline.utils.short_repr import short_repr
+from foldline.utils._options import check_options
+from foldline.utils._short_repr import short_repr
 
 __all__ = ["PIIDetectionError", "PIIMatch", "PIIMiddleware", "RedactionRule"]
 

@@ -10,15 +10,15 @@ from typing import Any, Literal
 
 from foldline._retry import Backoff, around
 from foldline._run import Run
+from foldline.agents._tool_calls import PROGRAM_ERRORS, error_message
 from foldline.agents.middleware.base import AgentMiddleware, Handler, ModelHandler
 from foldline.agents.requests import ModelRequest, ModelResponse, ToolCallRequest
-from foldline.agents.tool_calls import PROGRAM_ERRORS, error_message
 from foldline.exceptions import BudgetExceeded, ModelError, UsageError
 from foldline.messages import AIMessage
 from foldline.tools.base import BaseTool
-from foldline.utils.options import check_options
-from foldline.utils.signature import show_defaults
-from foldline.workflows.log import ends_run
+from foldline.utils._options import check_options
+from foldline.utils._signature import show_defaults
+from foldline.workflows._thread_log import ends_run
 
 __all__ = ["ModelRetryMiddleware", "RetryOn", "ToolRetryMiddleware", "default_retry_on"]
 

@@ -12,15 +12,15 @@ from typing import Annotated, Any, NotRequired
 
 from foldline._io import mutex
 from foldline._run import Run
+from foldline.agents.middleware._shell_session import CommandResult, ShellSession
 from foldline.agents.middleware.base import AgentMiddleware, State, Update
 from foldline.agents.middleware.execution import BaseExecutionPolicy, HostExecutionPolicy
 from foldline.agents.middleware.pii import RedactionRule
-from foldline.agents.middleware.shell_session import CommandResult, ShellSession
 from foldline.agents.runtime import Runtime, ToolRuntime
 from foldline.agents.state import AgentState, PrivateStateAttr
 from foldline.exceptions import UsageError
 from foldline.tools import tool
-from foldline.utils.options import check_options
+from foldline.utils._options import check_options
 from foldline.utils.uuid import new_id
 
 __all__ = ["ShellToolMiddleware", "ShellToolState"]

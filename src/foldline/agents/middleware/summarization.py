@@ -19,8 +19,8 @@ from foldline.messages import (
     get_buffer_string,
 )
 from foldline.messages.count import count_tokens_approximately
-from foldline.utils.options import check_options
-from foldline.utils.signature import show_defaults
+from foldline.utils._options import check_options
+from foldline.utils._signature import show_defaults
 
 __all__ = ["SummarizationMiddleware"]
 

@@ -12,7 +12,7 @@ from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.agents.state import AgentState, OmitFromSchema
 from foldline.messages import SystemMessage, ToolMessage
 from foldline.tools import InjectedToolCallId, tool
-from foldline.utils.options import check_options
+from foldline.utils._options import check_options
 from foldline.workflows.interrupts import Command
 
 __all__ = ["PlanningState", "Todo", "TodoListMiddleware"]

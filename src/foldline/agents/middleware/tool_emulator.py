@@ -11,7 +11,7 @@ from foldline.agents.middleware.fallback import ModelOrName, as_model
 from foldline.agents.requests import ToolCallRequest
 from foldline.messages import HumanMessage, ToolMessage
 from foldline.tools.base import BaseTool
-from foldline.utils.options import check_options
+from foldline.utils._options import check_options
 
 __all__ = ["LLMToolEmulator"]
 

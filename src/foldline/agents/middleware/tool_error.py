@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from foldline._run import Run
+from foldline.agents._tool_calls import is_program_error
 from foldline.agents.middleware.base import AgentMiddleware, Handler
 from foldline.agents.requests import ToolCallRequest
-from foldline.agents.tool_calls import is_program_error
 from foldline.messages import ToolMessage
-from foldline.utils.options import check_options
-from foldline.utils.signature import show_defaults
-from foldline.workflows.log import ends_run
+from foldline.utils._options import check_options
+from foldline.utils._signature import show_defaults
+from foldline.workflows._thread_log import ends_run
 
 __all__ = ["ToolErrorMiddleware"]
 

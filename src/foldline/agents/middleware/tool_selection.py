@@ -9,7 +9,7 @@ from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.exceptions import UsageError
 from foldline.messages import HumanMessage, SystemMessage
 from foldline.tools.base import BaseTool
-from foldline.utils.options import check_options
+from foldline.utils._options import check_options
 
 __all__ = ["LLMToolSelectorMiddleware"]
 

@@ -27,7 +27,7 @@ from foldline.outputs import ChatGenerationChunk, ChatResult
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder
 from foldline.protocol.writer import EventWriter
-from foldline.utils.author_arguments import passes_argument
+from foldline.utils._author_arguments import passes_argument
 from foldline.utils.uuid import id_text, new_id
 
 __all__ = [

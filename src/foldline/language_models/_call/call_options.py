@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from foldline._lazy import publish
 from foldline.exceptions import UsageError
 from foldline.language_models._call.request import CallOptions
-from foldline.utils.spelling import snake_case
+from foldline.utils._spelling import snake_case
 
 __all__ = [
     "KNOWN_OPTIONS",

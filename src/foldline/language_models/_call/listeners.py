@@ -12,7 +12,7 @@ from foldline.callbacks.dispatch import direct_hooks, hook_failed, listening, se
 from foldline.language_models._call.model import CallModel
 from foldline.language_models._call.request import ChatRequest
 from foldline.language_models._call.structured_format import StructuredFormat, describe_format
-from foldline.load.lazy_dump import LazyDump
+from foldline.load._lazy_dump import LazyDump
 from foldline.messages import AIMessageChunk
 from foldline.messages._view import ChunkView
 from foldline.outputs import ChatGenerationChunk

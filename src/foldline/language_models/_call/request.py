@@ -16,8 +16,8 @@ from foldline.messages import (
     get_buffer_string,
 )
 from foldline.prompt_values import PromptValue
-from foldline.utils.signature import show_defaults
-from foldline.utils.trusted import build_trusted
+from foldline.utils._signature import show_defaults
+from foldline.utils._trusted import build_trusted
 
 OutputFileType = Literal["local", "file", "url"]
 CallOptions = dict[str, Any]

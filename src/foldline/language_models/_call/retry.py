@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from foldline._lazy import publish
 from foldline._retry import RETRY_AFTER_CAP, Backoff, is_owned, owning_retries, shrunk
 from foldline.exceptions import ModelError, UsageError
-from foldline.utils.spelling import snake_keys
+from foldline.utils._spelling import snake_keys
 
 __all__ = ["DEFAULT_POLICY", "NO_RETRY", "RETRY_AFTER_CAP", "RetryPolicy", "owning_retries"]
 

@@ -24,8 +24,8 @@ from foldline.language_models._call.policies.output_check import OutputCheck
 from foldline.language_models._call.request import ChatRequest, OutputFileType
 from foldline.language_models._profile_types import ModelProfile
 from foldline.messages import AIMessage
-from foldline.messages.output_version import output_version
-from foldline.utils.suggest import warn_of_typo
+from foldline.messages._output_version import output_version
+from foldline.utils._suggest import warn_of_typo
 
 __all__ = [
     "NO_SETTINGS",

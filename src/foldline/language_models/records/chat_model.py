@@ -16,7 +16,7 @@ from foldline.exceptions import UsageError
 from foldline.language_models.base_chat_model import BaseChatModel
 from foldline.language_models.records.invoke_options import AgentInvokeOptions
 from foldline.language_models.records.records import ChatModelInput
-from foldline.utils.spelling import in_snake_case
+from foldline.utils._spelling import in_snake_case
 
 __all__ = ["ChatModel"]
 

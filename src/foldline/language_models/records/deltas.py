@@ -14,8 +14,8 @@ from foldline._streams.answer import Batch
 from foldline.exceptions import UsageError
 from foldline.language_models.records.parts import ChatModelOutputDelta
 from foldline.language_models.records.records import ChatModelOutput
-from foldline.language_models.structured.output import StructuredCheck
-from foldline.utils.spelling import snake_keys
+from foldline.language_models.structured._output import StructuredCheck
+from foldline.utils._spelling import snake_keys
 
 __all__ = ["DeltaView", "add_deltas"]
 

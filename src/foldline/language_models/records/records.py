@@ -24,25 +24,25 @@ from foldline._lazy import describe_fields
 from foldline.exceptions import UsageError
 from foldline.language_models._call.request import messages_of
 from foldline.language_models.profile import ModelProfile
-from foldline.language_models.records.reading import (
+from foldline.language_models.records._reading import (
     MEDIA,
     read_message,
     read_response_format,
     read_tool,
 )
-from foldline.language_models.records.writing import (
+from foldline.language_models.records._writing import (
     write_call,
     write_file,
     write_message,
     write_options,
     write_tool,
 )
-from foldline.language_models.structured.output import StructuredCheck, structured_options
-from foldline.language_models.structured.tool_binding import bound_tools
+from foldline.language_models.structured._output import StructuredCheck, structured_options
+from foldline.language_models.structured._tool_binding import bound_tools
 from foldline.messages import AIMessage, BaseMessage
-from foldline.utils.class_doc import plain_description
+from foldline.utils._class_doc import plain_description
+from foldline.utils._signature import SIGNATURE, ClassSignature, keep_signature
 from foldline.utils.json import dumps_canonical, to_jsonable
-from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 if TYPE_CHECKING:
     from pydantic import GetJsonSchemaHandler

@@ -29,7 +29,7 @@ from typing_extensions import TypedDict
 
 from foldline._run import Run
 from foldline.exceptions import StructuredOutputError, UsageError
-from foldline.language_models.structured.output import StructuredCheck
+from foldline.language_models.structured._output import StructuredCheck
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.runnables.base import Runnable
 from foldline.runnables.utils import AddableDict

@@ -24,15 +24,15 @@ from foldline.language_models._call.settings import settings_reader
 from foldline.language_models.base import BaseLanguageModel, Params, with_stop
 from foldline.language_models.count import TokenCount
 from foldline.language_models.profile import ModelProfile
-from foldline.language_models.text.prompt_group import answer_prompts
-from foldline.language_models.text.prompt_runs import PerPrompt, runs_of_prompts
-from foldline.language_models.text.text_author import TextAuthor, prompt_of, read_counts
-from foldline.language_models.text.text_call import TextCall
+from foldline.language_models.text._prompt_group import answer_prompts
+from foldline.language_models.text._prompt_runs import PerPrompt, runs_of_prompts
+from foldline.language_models.text._text_author import TextAuthor, prompt_of, read_counts
+from foldline.language_models.text._text_call import TextCall
 from foldline.messages import BaseMessage
 from foldline.outputs import GenerationChunk, LLMResult, RunInfo
 from foldline.prompt_values import PromptValue
 from foldline.runnables._trace import NOTHING, add_up, batch_inputs, batch_progress, runs_of
-from foldline.utils.author_arguments import passes_argument
+from foldline.utils._author_arguments import passes_argument
 
 if TYPE_CHECKING:
     from foldline.utils.progress import ProgressOption

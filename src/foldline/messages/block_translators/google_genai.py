@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, cast
 
-from foldline.messages.block_translators.common import Block, media, unread_fields, with_extras
+from foldline.messages.block_translators._common import Block, media, unread_fields, with_extras
 from foldline.messages.block_translators.pipeline import Translate, message_translator
 from foldline.protocol.blocks import Citation
 from foldline.protocol.merge import copy_json

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from foldline.exceptions import UsageError
-from foldline.messages.block_translators import common
-from foldline.messages.block_translators.common import (
+from foldline.messages.block_translators import _common as common
+from foldline.messages.block_translators._common import (
     Block,
     data_url,
     media,
@@ -18,7 +18,7 @@ from foldline.messages.block_translators.common import (
 from foldline.messages.block_translators.pipeline import Translate, message_translator
 from foldline.protocol.merge import copy_json
 from foldline.protocol.tool_call_text import promote
-from foldline.utils.media_types import media_type_of_block
+from foldline.utils._media_types import media_type_of_block
 
 __all__ = [
     "convert_to_openai_data_block",

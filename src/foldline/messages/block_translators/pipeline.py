@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
-from foldline.messages.block_translators import common
-from foldline.messages.block_translators.common import Block, Translator
-from foldline.messages.block_translators.kwargs_blocks import (
+from foldline.messages.block_translators import _common as common
+from foldline.messages.block_translators._common import Block, Translator
+from foldline.messages.block_translators._kwargs_blocks import (
     blocks_of_kwargs,
     items_of_kwargs,
     refusal_of_kwargs,
     with_item_ids,
 )
-from foldline.messages.block_translators.refusals import refusal_of_metadata, refusal_of_value
+from foldline.messages.block_translators._refusals import refusal_of_metadata, refusal_of_value
 from foldline.protocol.blocks import ContentBlock
 from foldline.protocol.merge import copy_json
 

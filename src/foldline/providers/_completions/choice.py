@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from foldline.exceptions import MalformedStreamError
 from foldline.messages.block_translators import openai as translator
-from foldline.messages.block_translators.kwargs_blocks import blocks_of_kwargs
-from foldline.messages.block_translators.refusals import refusal_of_metadata
+from foldline.messages.block_translators._kwargs_blocks import blocks_of_kwargs
+from foldline.messages.block_translators._refusals import refusal_of_metadata
 from foldline.protocol.events import Event
 from foldline.protocol.tool_call_text import parse_tool_args
 from foldline.protocol.writer import EventWriter

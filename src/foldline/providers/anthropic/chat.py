@@ -18,7 +18,13 @@ from foldline.providers._http import HttpChatModel
 from foldline.providers._keys import Key, key_from_env
 from foldline.providers._readable import Path
 from foldline.providers._wire import WireDecoder, WireFailure
-from foldline.providers.anthropic import decode, encode, errors, profiles, wire
+from foldline.providers.anthropic import (
+    _profiles as profiles,
+    _wire as wire,
+    decode,
+    encode,
+    errors,
+)
 from foldline.providers.anthropic.errors import ERRORS
 
 __all__ = ["ALIASES", "ChatAnthropic"]
@@ -109,7 +115,7 @@ class ChatAnthropic(Counting, HttpChatModel):
     stream_usage: bool = True
     """Accepted for LangChain compatibility: this API always sends usage."""
 
-    batches: ClassVar[str] = "foldline.providers.anthropic.batches:AnthropicBatches"
+    batches: ClassVar[str] = "foldline.providers.anthropic._batches:AnthropicBatches"
     provider_name: ClassVar[str] = PROVIDER
     key_variables: ClassVar[Sequence[str]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import Any, Final, TypeGuard, cast
 
 from foldline.exceptions import MalformedStreamError, StreamTruncatedError
+from foldline.messages.block_translators._refusals import refusal_of_metadata
 from foldline.messages.block_translators.anthropic import translate
-from foldline.messages.block_translators.refusals import refusal_of_metadata
 from foldline.protocol.events import Event
 from foldline.protocol.merge import merge_dicts
 from foldline.protocol.writer import EventWriter
 from foldline.providers._wire import Fail
-from foldline.providers.anthropic.wire import (
+from foldline.providers.anthropic._wire import (
     CALLS,
     EVENT_FIELDS,
     MESSAGE_FIELDS,

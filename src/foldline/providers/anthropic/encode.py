@@ -21,9 +21,9 @@ from foldline.language_models.profile import ModelProfile
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
 from foldline.providers._tool_memory import remember_tools
 from foldline.providers._wire import check_messages, merge_settings
-from foldline.providers.anthropic.messages import MessageEncoder
-from foldline.providers.anthropic.schema import encode_schema
-from foldline.providers.anthropic.wire import (
+from foldline.providers.anthropic._messages import MessageEncoder
+from foldline.providers.anthropic._schema import encode_schema
+from foldline.providers.anthropic._wire import (
     BUDGET_BETA,
     COMPACT_BETA,
     FAST_BETA,

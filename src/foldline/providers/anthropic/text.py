@@ -15,8 +15,8 @@ from foldline.providers._text import HttpLLM
 from foldline.providers._text_reading import TextDecoder
 from foldline.providers._wire import Fail, WireFailure
 from foldline.providers.anthropic import errors
+from foldline.providers.anthropic._wire import VERSION
 from foldline.providers.anthropic.chat import PROVIDER, URL_VARIABLES
-from foldline.providers.anthropic.wire import VERSION
 
 __all__ = ["AnthropicLLM"]
 

@@ -12,16 +12,16 @@ from foldline.providers._endpoint import Body, TimeoutOption
 from foldline.providers._readable import Path
 from foldline.providers._reading import Reading
 from foldline.providers._wire import WireDecoder
-from foldline.providers.bedrock import profiles
-from foldline.providers.bedrock.decode import BedrockDecoder
-from foldline.providers.bedrock.encode import (
+from foldline.providers.bedrock import _profiles as profiles
+from foldline.providers.bedrock._encode import (
     base_model_name,
     encode_converse,
     encode_model_path,
 )
-from foldline.providers.bedrock.endpoint import ENDPOINT_ALIASES, PROVIDER, AwsChatModel
-from foldline.providers.bedrock.reading import FrameReading
-from foldline.providers.bedrock.wire import STREAM_TYPE
+from foldline.providers.bedrock._endpoint import ENDPOINT_ALIASES, PROVIDER, AwsChatModel
+from foldline.providers.bedrock._reading import FrameReading
+from foldline.providers.bedrock._wire import STREAM_TYPE
+from foldline.providers.bedrock.decode import BedrockDecoder
 
 __all__ = ["ALIASES", "ChatBedrock", "ChatBedrockConverse"]
 

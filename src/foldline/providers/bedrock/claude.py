@@ -18,16 +18,16 @@ from foldline.providers._endpoint import Body
 from foldline.providers._reading import Reading
 from foldline.providers._wire import WireDecoder, WireFailure, dump_body, read_failure
 from foldline.providers.anthropic import chat as anthropic_chat, errors as anthropic_errors
+from foldline.providers.anthropic._cloud import CloudClaude
 from foldline.providers.anthropic.chat import ChatAnthropic
-from foldline.providers.anthropic.cloud import CloudClaude
-from foldline.providers.bedrock.encode import base_model_name, encode_model_path
-from foldline.providers.bedrock.endpoint import ENDPOINT_ALIASES, AwsChatModel
+from foldline.providers.bedrock._encode import base_model_name, encode_model_path
+from foldline.providers.bedrock._endpoint import ENDPOINT_ALIASES, AwsChatModel
+from foldline.providers.bedrock._reading import ChunkReading
+from foldline.providers.bedrock._wire import STREAM_TYPE
 from foldline.providers.bedrock.errors import ERRORS, read_error
-from foldline.providers.bedrock.reading import ChunkReading
-from foldline.providers.bedrock.wire import STREAM_TYPE
-from foldline.providers.openai import errors as openai_errors
+from foldline.providers.openai import _errors as openai_errors
+from foldline.providers.openai._host import OPENAI
 from foldline.providers.openai.chat import ChatOpenAI
-from foldline.providers.openai.host import OPENAI
 
 __all__ = ["ChatAnthropicBedrock", "ChatAnthropicMantle", "ChatOpenAIMantle"]
 

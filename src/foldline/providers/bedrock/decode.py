@@ -14,12 +14,12 @@ from collections.abc import Callable
 from typing import Any, Final, TypeGuard, cast
 
 from foldline.exceptions import MalformedStreamError, StreamTruncatedError
+from foldline.messages.block_translators._refusals import refusal_of_metadata
 from foldline.messages.block_translators.bedrock_converse import translate
-from foldline.messages.block_translators.refusals import refusal_of_metadata
 from foldline.protocol.events import Event
 from foldline.protocol.merge import copy_json, merge_dicts
 from foldline.protocol.writer import EventWriter
-from foldline.providers.bedrock.wire import (
+from foldline.providers.bedrock._wire import (
     ANSWER_FIELDS,
     EVENT_FIELDS,
     SERVER_CALL,

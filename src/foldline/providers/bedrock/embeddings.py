@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from foldline._io import IO
 from foldline.providers._embedding import HttpEmbeddings, read_vector
 from foldline.providers._endpoint import Body
-from foldline.providers.bedrock.encode import base_model_name, encode_model_path
-from foldline.providers.bedrock.endpoint import ENDPOINT_ALIASES, PROVIDER, AwsEndpoint
+from foldline.providers.bedrock._encode import base_model_name, encode_model_path
+from foldline.providers.bedrock._endpoint import ENDPOINT_ALIASES, PROVIDER, AwsEndpoint
 
 __all__ = ["BedrockEmbeddings"]
 

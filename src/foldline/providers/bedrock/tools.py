@@ -10,8 +10,8 @@ from foldline.language_models._call.call_options import ToolChoice
 from foldline.language_models._call.policies.prompt_caching import CONTROL, cache_control_of
 from foldline.providers._foreign_messages import add_note
 from foldline.providers._wire import dump_text
-from foldline.providers.bedrock.blocks import with_cache_point
-from foldline.providers.bedrock.wire import Block
+from foldline.providers.bedrock._blocks import with_cache_point
+from foldline.providers.bedrock._wire import Block
 from foldline.utils.function_calling import (
     convert_to_json_schema,
     convert_to_openai_tool,

@@ -15,8 +15,8 @@ from foldline.providers._http import HttpChatModel
 from foldline.providers._keys import Key
 from foldline.providers._readable import Path
 from foldline.providers._wire import WireDecoder, WireFailure
-from foldline.providers.google import decode, encode, errors, profiles
-from foldline.providers.google.endpoint import ENDPOINT_ALIASES, GoogleEndpoint
+from foldline.providers.google import _encode as encode, _profiles as profiles, decode, errors
+from foldline.providers.google._endpoint import ENDPOINT_ALIASES, GoogleEndpoint
 from foldline.providers.google.errors import ERRORS
 from foldline.transports import Request, Response
 
@@ -107,7 +107,7 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
     retry_malformed_calls: bool = False
     """Whether to retry when the model wrote a call that does not parse (MALFORMED_FUNCTION_CALL)."""
 
-    batches: ClassVar[str] = "foldline.providers.google.batches:GoogleBatches"
+    batches: ClassVar[str] = "foldline.providers.google._batches:GoogleBatches"
     provider_name: ClassVar[str] = PROVIDER
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     if TYPE_CHECKING:  # other names of the fields, for type checkers

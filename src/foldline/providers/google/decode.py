@@ -11,23 +11,23 @@ from uuid import uuid4
 
 from foldline.exceptions import MalformedStreamError, StreamTruncatedError
 from foldline.messages import AIMessage
-from foldline.messages.block_translators.refusals import refusal_of_metadata
+from foldline.messages.block_translators._refusals import refusal_of_metadata
 from foldline.protocol.events import Event
 from foldline.protocol.fold import fold
 from foldline.protocol.folded_message import counts_of
 from foldline.protocol.writer import EventWriter
 from foldline.providers._readable import blocks_so_far
 from foldline.providers._wire import Fail
-from foldline.providers.google.citations import cite
-from foldline.providers.google.parts import PartsDecoder
-from foldline.providers.google.usage import decode_usage, grow_usage
-from foldline.providers.google.wire import (
+from foldline.providers.google._citations import cite
+from foldline.providers.google._parts import PartsDecoder
+from foldline.providers.google._wire import (
     CANDIDATE_FIELDS,
     CHUNK_FIELDS,
     Candidate,
     Chunk,
     UsageMetadata,
 )
+from foldline.providers.google.usage import decode_usage, grow_usage
 
 __all__ = ["GoogleDecoder", "decode_usage"]
 

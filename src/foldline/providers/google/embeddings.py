@@ -12,8 +12,8 @@ from foldline.exceptions import ModelError
 from foldline.providers._embedding import HttpEmbeddings, read_vector
 from foldline.providers._endpoint import Body
 from foldline.providers._wire import ErrorTable, WireFailure
-from foldline.providers.google.encode import encode_model
-from foldline.providers.google.endpoint import ENDPOINT_ALIASES, GoogleEndpoint
+from foldline.providers.google._encode import encode_model
+from foldline.providers.google._endpoint import ENDPOINT_ALIASES, GoogleEndpoint
 from foldline.providers.google.errors import ERRORS, read_error, with_delay
 from foldline.transports import Response
 
@@ -50,7 +50,7 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
     max_concurrency: int = Field(default=8, ge=1)
     """How many requests may be in progress at once."""
 
-    batches: ClassVar[str] = "foldline.providers.google.batches:GoogleEmbeddingBatches"
+    batches: ClassVar[str] = "foldline.providers.google._batches:GoogleEmbeddingBatches"
     provider_name: ClassVar[str] = PROVIDER
     error_table: ClassVar[ErrorTable] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES

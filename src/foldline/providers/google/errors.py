@@ -23,7 +23,7 @@ from foldline.exceptions import (
     ModelTimeoutError,
 )
 from foldline.providers._wire import WireFailure, read_failure
-from foldline.providers.google.wire import dicts
+from foldline.providers.google._wire import dicts
 from foldline.utils.json import JsonError, parse_wire
 
 ERRORS: Final[dict[str, type[ModelError]]] = {

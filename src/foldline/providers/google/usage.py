@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from foldline.providers.google.wire import UsageMetadata, dicts
+from foldline.providers.google._wire import UsageMetadata, dicts
 
 __all__ = ["decode_usage", "grow_usage"]
 

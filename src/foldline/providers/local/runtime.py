@@ -35,8 +35,8 @@ from foldline.exceptions import (
 from foldline.providers._endpoint import Body
 from foldline.providers._wire import dump_body
 from foldline.providers.local._chunk_stream import ChunkStream, Emit, Lock, stop_all
-from foldline.providers.local.tools import ArgumentFixer
-from foldline.utils.short_repr import short_repr
+from foldline.providers.local._tools import ArgumentFixer
+from foldline.utils._short_repr import short_repr
 
 Request = dict[str, Any]
 Chunk = dict[str, Any]

@@ -12,11 +12,11 @@ from pathlib import Path
 from foldline.exceptions import ModelError
 from foldline.providers.local._cache import is_complete
 from foldline.providers.local._chunk_stream import ChunkStream, Emit
+from foldline.providers.local._prompt_state import PromptState, state_folder
+from foldline.providers.local._template import tools_template
+from foldline.providers.local._tools import THRESHOLD, encode_tools, keep_named_tool, needs_routing
 from foldline.providers.local.fetch import MODELS, Progress, is_fetched, model_path
-from foldline.providers.local.prompt_state import PromptState, state_folder
 from foldline.providers.local.runtime import Chunk, LocalRuntime, Request, RuntimeSettings
-from foldline.providers.local.template import tools_template
-from foldline.providers.local.tools import THRESHOLD, encode_tools, keep_named_tool, needs_routing
 
 SMOLLM2 = "smollm2-135m"
 MINILM = "minilm-l6"

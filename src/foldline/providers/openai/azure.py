@@ -14,10 +14,10 @@ from foldline.language_models.profile import register_profiles
 from foldline.providers._completions.host import Host
 from foldline.providers._endpoint import Address, Endpoint
 from foldline.providers._keys import Key, SecretKey, chosen_key, missing_key
+from foldline.providers.openai._host import OPENAI
+from foldline.providers.openai._profiles import PROFILES
 from foldline.providers.openai.chat import ChatOpenAI
 from foldline.providers.openai.embeddings import OpenAIEmbeddings
-from foldline.providers.openai.host import OPENAI
-from foldline.providers.openai.profiles import PROFILES
 
 __all__ = ["AzureChatOpenAI", "AzureEndpoint", "AzureOpenAIEmbeddings"]
 

@@ -16,9 +16,14 @@ from foldline.providers._completions.host import Host
 from foldline.providers._completions.model import SENT_FIELDS, CompletionsModel
 from foldline.providers._readable import Path
 from foldline.providers._wire import WireDecoder
-from foldline.providers.openai import decode, encode, host, profiles
-from foldline.providers.openai.errors import ERRORS
-from foldline.providers.openai.wire import SERVER_TOOL_TYPES
+from foldline.providers.openai import (
+    _decode as decode,
+    _encode as encode,
+    _host as host,
+    _profiles as profiles,
+)
+from foldline.providers.openai._errors import ERRORS
+from foldline.providers.openai._wire import SERVER_TOOL_TYPES
 
 __all__ = ["ChatOpenAI"]
 
@@ -120,7 +125,7 @@ class ChatOpenAI(CompletionsModel):
     if TYPE_CHECKING:  # other names of the fields, for type checkers
         openai_organization: str | None = None
 
-    batches: ClassVar[str] = "foldline.providers.openai.batches:OpenAIBatches"
+    batches: ClassVar[str] = "foldline.providers.openai._batches:OpenAIBatches"
     key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     _prefers_strict: ClassVar[bool] = True

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from foldline.providers._embedding import HttpEmbeddings, order_rows, read_vector
 from foldline.providers._endpoint import Body
 from foldline.providers._wire import ErrorTable
-from foldline.providers.openai.errors import ERRORS
+from foldline.providers.openai._errors import ERRORS
 
 __all__ = ["OpenAIEmbeddings"]
 
@@ -57,7 +57,7 @@ class OpenAIEmbeddings(HttpEmbeddings):
     encoding_format: str = "base64"
     """The format of vectors: "base64" is a third of the size of "float"; a server may answer with either."""
 
-    batches: ClassVar[str] = "foldline.providers.openai.batches:OpenAIBatches"
+    batches: ClassVar[str] = "foldline.providers.openai._batches:OpenAIBatches"
     provider_name: ClassVar[str] = "openai"
     key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)
     error_table: ClassVar[ErrorTable] = ERRORS

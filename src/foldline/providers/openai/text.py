@@ -14,9 +14,9 @@ from foldline.providers._endpoint import Body
 from foldline.providers._text import HttpLLM
 from foldline.providers._text_reading import TextDecoder
 from foldline.providers._wire import Fail
+from foldline.providers.openai._errors import ERRORS
+from foldline.providers.openai._host import OPENAI
 from foldline.providers.openai.azure import AZURE, AzureEndpoint
-from foldline.providers.openai.errors import ERRORS
-from foldline.providers.openai.host import OPENAI
 
 __all__ = ["AzureOpenAI", "OpenAI"]
 

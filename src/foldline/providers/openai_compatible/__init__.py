@@ -5,6 +5,7 @@ from __future__ import annotations
 from foldline._lazy import lazy_exports
 
 with lazy_exports(__name__):
+    from foldline.providers.openai_compatible._hosts import HOSTS as HOSTS
     from foldline.providers.openai_compatible.chat import (
         AzureAIChatCompletionsModel as AzureAIChatCompletionsModel,
         AzureAIOpenAIApiChatModel as AzureAIOpenAIApiChatModel,
@@ -38,4 +39,3 @@ with lazy_exports(__name__):
         ChatWatsonx as ChatWatsonx,
         ChatXAI as ChatXAI,
     )
-    from foldline.providers.openai_compatible.hosts import HOSTS as HOSTS

@@ -14,8 +14,8 @@ from foldline.providers._completions.host import Host
 from foldline.providers._completions.model import CompletionsModel
 from foldline.providers._endpoint import Body
 from foldline.providers._wire import ErrorTable
-from foldline.providers.openai_compatible.hosts import HOSTS, host_of
-from foldline.providers.openai_compatible.profiles import PROFILES
+from foldline.providers.openai_compatible._hosts import HOSTS, host_of
+from foldline.providers.openai_compatible._profiles import PROFILES
 
 __all__ = [
     "AzureAIChatCompletionsModel",

@@ -13,9 +13,9 @@ from foldline.providers._endpoint import Body
 from foldline.providers._keys import Key
 from foldline.providers._wire import WireFailure
 from foldline.providers.anthropic import chat as anthropic_chat, errors as anthropic_errors
-from foldline.providers.anthropic.cloud import CloudClaude
+from foldline.providers.anthropic._cloud import CloudClaude
 from foldline.providers.google import errors as google_errors
-from foldline.providers.google.endpoint import ENDPOINT_ALIASES, GoogleEndpoint
+from foldline.providers.google._endpoint import ENDPOINT_ALIASES, GoogleEndpoint
 from foldline.transports import Request, Response
 
 __all__ = ["ChatAnthropicVertex"]

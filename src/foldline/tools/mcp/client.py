@@ -23,7 +23,7 @@ from foldline.tools.mcp._connect import connect, read_address
 from foldline.tools.mcp._content import from_mcp
 from foldline.tools.mcp._package import import_extra
 from foldline.tracers._trace_out import current_trace_headers
-from foldline.utils.short_repr import short_repr
+from foldline.utils._short_repr import short_repr
 from foldline.utils.strings import suggestion
 
 __all__ = ["MCPClient", "MCPConnectionError", "MCPTool", "aload_mcp_tools", "load_mcp_tools"]

@@ -33,8 +33,8 @@ from foldline.transports import (
     Timeouts,
     Transport,
 )
-from foldline.utils.media_types import media_type_of_bytes
-from foldline.utils.signature import show_defaults
+from foldline.utils._media_types import media_type_of_bytes
+from foldline.utils._signature import show_defaults
 
 __all__ = ["FileResolver", "check_address", "media_type", "origin"]
 

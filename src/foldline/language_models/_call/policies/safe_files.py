@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from foldline.exceptions import LimitExceededError, SecurityError, UsageError
-from foldline.utils.private_files import make_private_folder
+from foldline.utils._private_files import make_private_folder
 from foldline.utils.uuid import new_id
 
 __all__ = ["read_under", "write_under"]
