@@ -103,7 +103,13 @@ def shown_modules() -> set[str]:
     for node in imports:
         if isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    found |= set(expected_names())
+    mapped = json.loads(
+        (SOURCE / "foldline" / "compat" / "langchain.json").read_text(encoding="utf-8")
+    )
+    found |= {
+        *expected_names(),
+        *(row["home"] for row in mapped["modules"].values() if "home" in row),
+    }
     above = {path.rsplit(".", count)[0] for path in found for count in range(path.count(".") + 1)}
     return found | above
 

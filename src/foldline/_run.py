@@ -27,7 +27,7 @@ from foldline._io import ASYNC, BLOCKING, IO, stopped_by
 from foldline._traceback import cut_traceback
 from foldline.callbacks import hooks
 from foldline.callbacks._observers import RunObserver
-from foldline.callbacks.base import BaseCallbackHandler, Callbacks, Metadata
+from foldline.callbacks.base import BaseCallbackHandler, Callbacks
 from foldline.callbacks.dispatch import dispatch_now
 from foldline.callbacks.manager import (
     RUN_MANAGERS,
@@ -36,6 +36,7 @@ from foldline.callbacks.manager import (
     CallbackManager,
     child_manager,
 )
+from foldline.callbacks.mixins import Metadata
 from foldline.tracers import _environment as _environment  # registers the environment's tracer
 from foldline.utils._suggest import warn_of_typo
 from foldline.utils.uuid import uuid7

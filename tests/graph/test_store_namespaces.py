@@ -8,14 +8,14 @@ from types import MappingProxyType
 
 import pytest
 
+from foldline._items.base import InvalidNamespaceError
+from foldline._items.paths import get_text_at_path
 from foldline.checkpoint import InMemorySaver
 from foldline.graph import GetOp, InMemoryStore, PostgresStore, PutOp, SearchOp, SqliteStore
 from foldline.graph.store.base import (
     AsyncBatchedBaseStore,
-    InvalidNamespaceError,
     ListNamespacesOp,
     MatchCondition,
-    get_text_at_path,
     validate_op_namespace,
 )
 from tests.graph.lines import line

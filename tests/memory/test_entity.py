@@ -13,10 +13,10 @@ from foldline.memory import (
     ConversationEntityMemory,
     ConversationKGMemory,
     InMemoryEntityStore,
-    KnowledgeGraph,
     KnowledgeTriple,
     StoredEntities,
 )
+from foldline.memory.knowledge import KnowledgeGraph
 from foldline.messages import HumanMessage, SystemMessage
 from foldline.prompts import PromptTemplate
 from foldline.stores import InMemoryByteStore, SQLiteStore

@@ -10,7 +10,8 @@ from foldline.messages import (
     convert_to_messages,
     convert_to_openai_messages,
 )
-from foldline.protocol import describe, fold, replay
+from foldline.protocol import fold, replay
+from foldline.protocol.replay import describe
 
 WORDS = {"type": "refusal", "refusal": "No."}
 

@@ -8,14 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from foldline.exceptions import MalformedStreamError
-from foldline.protocol import (
-    EventWriter,
-    GrammarChecker,
-    assert_valid_event_stream,
-    check,
-    describe,
-    fold,
-)
+from foldline.protocol import EventWriter, GrammarChecker, assert_valid_event_stream, check, fold
+from foldline.protocol.replay import describe
 from tests.strategies import StandIn, event_streams
 
 

@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from foldline.exceptions import LimitExceededError
-from foldline.protocol import (
-    BLOCK_TYPES,
-    RULES,
-    add_usage,
-    blocks as block_types,
+from foldline.protocol import BLOCK_TYPES, RULES, add_usage, blocks as block_types
+from foldline.protocol.merge import (
     copy_json,
     grow_name,
     merge_block,

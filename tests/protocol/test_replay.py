@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from foldline.protocol import assert_valid_event_stream, describe, fold, message_to_events, replay
-from foldline.protocol.replay import MessageLike
+from foldline.protocol import assert_valid_event_stream, fold, message_to_events, replay
+from foldline.protocol.replay import MessageLike, describe
 from tests.strategies import StandIn, event_streams, stand_ins
 
 

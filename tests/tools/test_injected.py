@@ -19,7 +19,7 @@ from foldline.tools import (
     inject,
     tool,
 )
-from foldline.tools.base import _DirectlyInjectedToolArg
+from foldline.tools._arguments import _DirectlyInjectedToolArg
 from foldline.utils.function_calling import convert_to_openai_tool
 from tests.tools.helpers import Recorder, calling
 

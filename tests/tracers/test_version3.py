@@ -27,7 +27,8 @@ from foldline.tracers import SQLiteTracer, TraceStore
 from foldline.tracers._export import all_runs, export_trace
 from foldline.tracers._open import open_tracer
 from foldline.tracers._revision import find_revision
-from foldline.tracers.store import StoredRun, TraceFilters
+from foldline.tracers._rows import StoredRun
+from foldline.tracers.store import TraceFilters
 from foldline.utils._data_places import TracePlace
 from foldline.workflows import Command, interrupt, now, random, step, uuid, workflow
 from foldline.workflows.interrupts import Interrupt

@@ -8,14 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from foldline.exceptions import FoldlineError, SecurityError, UsageError
-from foldline.transports import (
-    HttpOptions,
-    NativeTransport,
-    Request,
-    check_request,
-    origin_of,
-)
+from foldline.transports import HttpOptions, NativeTransport, Request, check_request
 from foldline.transports._http1 import with_body, write_head
+from foldline.transports.base import origin_of
 from foldline.transports.httpx import HttpxTransport
 from tests.servers import FaultServer
 from tests.transports.conftest import Caller

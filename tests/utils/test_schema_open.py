@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypedDict
 
 from foldline.exceptions import UsageError
+from foldline.utils._schema_open import open_objects, open_parts
 from foldline.utils.function_calling import convert_to_openai_tool
-from foldline.utils.json_schema import open_objects, open_parts
 
 
 class Scores(BaseModel):

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from foldline.tracers._otel_content import input_messages, output_messages
+from foldline.tracers._rows import StoredRun
 from foldline.tracers._run_fields import ANSWER_KEYS, QUESTION_KEYS, field_of, first_words
-from foldline.tracers.store import StoredRun
 
 __all__ = ["money", "seconds", "trace_lines"]
 

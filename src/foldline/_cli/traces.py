@@ -17,7 +17,9 @@ from foldline._io.drive import drive
 from foldline.exceptions import UsageError
 from foldline.tracers import TraceStore
 from foldline.tracers._export import all_runs, export_trace, run_to_json
-from foldline.tracers.store import StoredRun, TraceFilters, TraceSummary
+from foldline.tracers._rows import StoredRun
+from foldline.tracers._summary import TraceSummary
+from foldline.tracers.store import TraceFilters
 from foldline.tracing import forget
 
 __all__ = ["TraceOptions", "traces"]

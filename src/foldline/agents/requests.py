@@ -19,7 +19,6 @@ __all__ = [
     "ModelRequest",
     "ModelResponse",
     "ToolCallRequest",
-    "response_of",
 ]
 
 

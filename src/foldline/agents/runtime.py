@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from foldline._config import RunnableConfig
-from foldline.tools._arguments import read_arguments
-from foldline.tools.base import BaseTool, InjectedToolArg, _DirectlyInjectedToolArg
+from foldline.tools._arguments import _DirectlyInjectedToolArg, read_arguments
+from foldline.tools.base import BaseTool, InjectedToolArg
 from foldline.utils._short_repr import fields_repr
 from foldline.utils._signature import show_defaults
 
@@ -20,8 +20,6 @@ __all__ = [
     "InjectedStore",
     "Runtime",
     "ToolRuntime",
-    "injected_values",
-    "injections_of",
 ]
 
 ContextT = TypeVar("ContextT")

@@ -36,16 +36,11 @@ from foldline.workflows.interrupts import Interrupt
 __all__ = [
     "REMOVE_ALL_MESSAGES",
     "AgentState",
-    "BaseAgentState",
     "InputAgentState",
-    "JumpTo",
     "OmitFromSchema",
     "OutputAgentState",
-    "PrivateStateAttr",
-    "StateSchema",
     "StructuredAgentState",
     "add_messages",
-    "with_fresh_id",
 ]
 
 SchemaT = TypeVar("SchemaT")

@@ -21,17 +21,12 @@ from foldline.messages.tool import ToolCall
 from foldline.utils.json import JsonError, parse_strict
 
 __all__ = [
-    "AnswerReading",
     "AutoStrategy",
     "MultipleStructuredOutputsError",
-    "ProviderReader",
     "ProviderStrategy",
-    "ResponseFormat",
     "StructuredOutputError",
     "StructuredOutputValidationError",
-    "ToolReader",
     "ToolStrategy",
-    "reader_of",
 ]
 
 SchemaT = TypeVar("SchemaT", default=Any)

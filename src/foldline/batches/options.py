@@ -14,7 +14,9 @@ from foldline.exceptions import UsageError
 from foldline.language_models._call.policies.usage_scope import Limits
 from foldline.rate_limiters import BaseRateLimiter
 
-__all__ = ["BatchOptions", "Mode", "ReportCallback", "check_options"]
+__all__ = [
+    "BatchOptions",
+]
 
 Mode = Literal["auto", "live", "provider"]
 ReportCallback = Callable[[BatchReport], Any]

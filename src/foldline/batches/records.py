@@ -7,13 +7,8 @@ from enum import IntEnum
 from typing import Any, Literal, NamedTuple
 
 __all__ = [
-    "AnswerSource",
-    "BatchItem",
     "BatchReport",
     "BatchResult",
-    "ItemOutcome",
-    "ItemState",
-    "Part",
     "RejectedRow",
 ]
 

@@ -29,7 +29,6 @@ __all__ = [
     "Callbacks",
     "ChainManagerMixin",
     "LLMManagerMixin",
-    "Metadata",
     "RetrieverManagerMixin",
     "RunManagerMixin",
     "ToolManagerMixin",

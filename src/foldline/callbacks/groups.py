@@ -9,7 +9,7 @@ from uuid import UUID
 
 from typing_extensions import TypedDict
 
-from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager, Callbacks, Metadata
+from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager, Callbacks
 from foldline.callbacks.manager import (
     AsyncCallbackManager,
     AsyncCallbackManagerForChainRun,
@@ -17,6 +17,7 @@ from foldline.callbacks.manager import (
     CallbackManager,
     CallbackManagerForChainRun,
 )
+from foldline.callbacks.mixins import Metadata
 
 __all__ = [
     "AsyncCallbackManagerForChainGroup",

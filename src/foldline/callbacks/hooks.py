@@ -9,11 +9,6 @@ from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager
 from foldline.exceptions import UsageError
 
 __all__ = [
-    "EVERYWHERE",
-    "HOOKS",
-    "HandlerSource",
-    "is_on",
-    "join_hooked",
     "register_configure_hook",
 ]
 

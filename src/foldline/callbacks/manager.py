@@ -20,13 +20,13 @@ from foldline.callbacks.base import (
     Callbacks,
     ChainManagerMixin,
     LLMManagerMixin,
-    Metadata,
     RetrieverManagerMixin,
     RunManagerMixin,
     ToolManagerMixin,
 )
 from foldline.callbacks.dispatch import dispatch
 from foldline.callbacks.hooks import join_hooked
+from foldline.callbacks.mixins import Metadata
 from foldline.utils.uuid import uuid7
 
 M = TypeVar("M", bound=BaseCallbackManager)

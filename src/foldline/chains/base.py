@@ -39,7 +39,10 @@ from foldline.runnables._types import object_model
 from foldline.runnables.utils import AddableDict
 from foldline.utils.uuid import uuid7
 
-__all__ = ["RUN_KEY", "Chain", "GeneratorChain", "Values"]
+__all__ = [
+    "RUN_KEY",
+    "Chain",
+]
 
 UNUSED_HOOKS = (
     "_aget_docs",

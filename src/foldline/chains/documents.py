@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import Field
 
 from foldline._run import Run
-from foldline.chains.base import GeneratorChain, Values
+from foldline.chains._legacy_calls import Values
+from foldline.chains.base import GeneratorChain
 from foldline.chains.llm import LLMChain
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from foldline._run import Run
 from foldline.callbacks.base import Callbacks
-from foldline.chains.base import GeneratorChain, Values
+from foldline.chains._legacy_calls import Values
+from foldline.chains.base import GeneratorChain
 from foldline.exceptions import UsageError
 from foldline.memory import BaseMemory, ConversationBufferMemory
 from foldline.memory._field_types import AnyParser, AnyPrompt
@@ -20,7 +21,10 @@ from foldline.prompts import PromptTemplate
 from foldline.runnables.base import Runnable
 from foldline.utils.input import get_colored_text
 
-__all__ = ["CONVERSATION_PROMPT", "ConversationChain", "LLMChain"]
+__all__ = [
+    "ConversationChain",
+    "LLMChain",
+]
 
 CONVERSATION_PROMPT = PromptTemplate.from_template(
     "This is a conversation between a person and an assistant that answers plainly and says so when it does not know."

@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator
 from typing import Any, Self
 
 from foldline._run import Run
-from foldline.chains.base import GeneratorChain, Values
+from foldline.chains._legacy_calls import Values
+from foldline.chains.base import GeneratorChain
 from foldline.chains.llm import LLMChain
 from foldline.exceptions import UsageError
 from foldline.prompts import BasePromptTemplate, PromptTemplate

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import Any
 
 from foldline._run import Run
-from foldline.chains.base import Values
+from foldline.chains._legacy_calls import Values
 from foldline.chains.documents import BaseCombineDocumentsChain, Pieces
 from foldline.chains.llm import LLMChain
 from foldline.documents.base import Document

@@ -11,7 +11,8 @@ from contextlib import aclosing
 from typing import Any
 
 from foldline._run import Run
-from foldline.chains.base import GeneratorChain, Values
+from foldline.chains._legacy_calls import Values
+from foldline.chains.base import GeneratorChain
 from foldline.chains.documents import DOCUMENT_PROMPT, BaseCombineDocumentsChain, load_qa_chain
 from foldline.chains.llm import LLMChain
 from foldline.documents.base import Document

@@ -8,7 +8,8 @@ from contextlib import aclosing
 from typing import NamedTuple
 
 from foldline._run import Run
-from foldline.chains.base import Chain, GeneratorChain, Values
+from foldline.chains._legacy_calls import Values
+from foldline.chains.base import Chain, GeneratorChain
 from foldline.chains.llm import ConversationChain, LLMChain
 from foldline.exceptions import OutputParserException, UsageError
 from foldline.output_parsers import BaseOutputParser

@@ -12,7 +12,9 @@ from foldline.load import dumpd, loads
 from foldline.load.registry import AllowedObjects
 from foldline.prompts._files import open_folder, write_text
 
-__all__ = ["load_chain", "save_chain"]
+__all__ = [
+    "load_chain",
+]
 
 
 def save_chain(chain: LegacyCalls, path: Path | str) -> None:

@@ -12,7 +12,8 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from foldline._run import Run
-from foldline.chains.base import Chain, GeneratorChain, Values
+from foldline.chains._legacy_calls import Values
+from foldline.chains.base import Chain, GeneratorChain
 from foldline.exceptions import UsageError
 
 __all__ = ["SequentialChain", "SimpleSequentialChain", "TransformChain"]

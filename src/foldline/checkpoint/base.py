@@ -25,14 +25,7 @@ from foldline.utils._short_repr import short_repr
 __all__ = [
     "BaseCheckpointSaver",
     "Entry",
-    "Snapshot",
     "ThreadConflictError",
-    "append_as_owner",
-    "check_copy",
-    "check_head",
-    "entries_after",
-    "left_behind",
-    "read_after",
 ]
 
 

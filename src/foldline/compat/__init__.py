@@ -16,8 +16,6 @@ with lazy_exports(__name__):
         to_langchain as to_langchain,
     )
     from foldline.compat.names import (
-        Home as Home,
         find_home as find_home,
-        find_module as find_module,
         rows as rows,
     )

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from pydantic import BaseModel, SecretStr
 
+from foldline._config import CONFIG_KEYS
 from foldline.compat.names import versions
 from foldline.language_models._types import LangSmithParams
-from foldline.runnables.config import CONFIG_KEYS
 from foldline.tools._arguments import is_injected
 
 __all__ = ["PRIVATE_MODULES", "PRIVATE_NAMES"]

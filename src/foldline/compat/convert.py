@@ -28,7 +28,10 @@ from foldline.compat._handlers import adapt_handler, adapt_manager
 from foldline.compat._values import copy_value, is_value
 from foldline.exceptions import MissingExtraError, UsageError
 
-__all__ = ["Direction", "from_langchain", "to_langchain"]
+__all__ = [
+    "from_langchain",
+    "to_langchain",
+]
 
 KINDS: tuple[tuple[str, str, Callable[[Any, Direction], object]], ...] = (
     ("language_models", "BaseChatModel", adapt_chat_model),

@@ -11,14 +11,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 __all__ = [
-    "Home",
-    "Row",
-    "advice_for",
     "find_home",
-    "find_module",
-    "is_langchain",
-    "is_mapped",
-    "keywords_of",
     "rows",
     "versions",
 ]

@@ -20,7 +20,10 @@ from foldline.documents.base import Document
 from foldline.exceptions import DocumentError
 from foldline.utils._media_types import media_type_of_bytes
 
-__all__ = ["LOADERS", "FileLoader", "UnstructuredFileLoader"]
+__all__ = [
+    "FileLoader",
+    "UnstructuredFileLoader",
+]
 
 KINDS: tuple[type[OneFileLoader], ...] = (
     TextLoader,

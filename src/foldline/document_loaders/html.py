@@ -15,7 +15,11 @@ from foldline.document_loaders.blob_loaders import Blob, PathLike
 from foldline.document_loaders.markdown import refuse_unstructured
 from foldline.documents.base import Document
 
-__all__ = ["BSHTMLLoader", "HTMLLoader", "UnstructuredHTMLLoader", "html_document"]
+__all__ = [
+    "BSHTMLLoader",
+    "HTMLLoader",
+    "UnstructuredHTMLLoader",
+]
 
 SILENT = frozenset({"script", "style", "template", "noscript", "svg", "iframe", "object", "canvas"})
 """Elements whose content is not shown to a reader."""

@@ -25,7 +25,7 @@ from foldline.graph._graph_records import (
 )
 from foldline.graph._node_spec import call_function
 from foldline.graph._plan import Branch, GraphPlan
-from foldline.graph.runtime import Runtime, current_task
+from foldline.graph.runtime import Runtime
 from foldline.runnables.base import Runnable
 from foldline.utils.strings import suggestion
 from foldline.workflows._nesting import Parent
@@ -35,7 +35,7 @@ from foldline.workflows.interrupts import (
     Interrupt,
     question_data,
 )
-from foldline.workflows.runtime import read_context
+from foldline.workflows.runtime import current_task, read_context
 
 if TYPE_CHECKING:
     from foldline.graph._parts import GraphParts

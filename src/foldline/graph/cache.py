@@ -18,7 +18,11 @@ from foldline.graph._node_spec import NodeSpec
 from foldline.utils._short_repr import short_repr
 from foldline.workflows.values import pack
 
-__all__ = ["BaseCache", "InMemoryCache", "SqliteCache", "cache_key"]
+__all__ = [
+    "BaseCache",
+    "InMemoryCache",
+    "SqliteCache",
+]
 
 Namespace = tuple[str, ...]
 

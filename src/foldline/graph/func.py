@@ -37,7 +37,11 @@ from foldline.workflows.flow import Workflow
 from foldline.workflows.steps import Step, StepCall, digest_of, run_call
 from foldline.workflows.values import pack, unpack
 
-__all__ = ["EntrypointFlow", "TaskFunction", "TaskFuture", "entrypoint", "task"]
+__all__ = [
+    "TaskFuture",
+    "entrypoint",
+    "task",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -25,8 +25,6 @@ __all__ = [
     "AgentState",
     "AgentStatePydantic",
     "AgentStateWithStructuredResponse",
-    "AgentStateWithStructuredResponsePydantic",
-    "StructuredResponse",
     "create_react_agent",
 ]
 

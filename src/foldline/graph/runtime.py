@@ -15,14 +15,10 @@ from foldline.workflows.runtime import ExecutionInfo, Runtime, current_task, wri
 __all__ = [
     "ExecutionInfo",
     "Runtime",
-    "current_task",
     "get_config",
     "get_runtime",
     "get_store",
     "get_stream_writer",
-    "read_state",
-    "wanted_arguments",
-    "with_namespace",
 ]
 
 

@@ -32,13 +32,10 @@ from foldline.workflows._state_fold import isolate
 from foldline.workflows.values import adapter_of, pack, unpack
 
 __all__ = [
-    "ROOT",
     "EphemeralValue",
     "IsLastStep",
     "RemainingSteps",
-    "StateKeys",
     "UntrackedValue",
-    "keys_of",
 ]
 
 ROOT = "__root__"

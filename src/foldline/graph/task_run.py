@@ -15,24 +15,21 @@ from foldline.graph._graph_records import PlannedTask, Target, TaskOutcome
 from foldline.graph._node_spec import NodeSpec
 from foldline.graph._plan import check_target
 from foldline.graph.cache import cache_key
-from foldline.graph.runtime import (
-    ExecutionInfo,
-    Runtime,
-    current_state,
-    current_task,
-    with_namespace,
-)
+from foldline.graph.runtime import ExecutionInfo, Runtime, current_state, with_namespace
 from foldline.graph.types import Overwrite, Send
 from foldline.workflows._nesting import Parent, enter_step
 from foldline.workflows._started_tasks import finish_tasks
 from foldline.workflows._tokens import TokenHandler
 from foldline.workflows.interrupts import Command, FlowInterrupt, InterruptScope
 from foldline.workflows.retry import run_attempts
+from foldline.workflows.runtime import current_task
 
 if TYPE_CHECKING:
     from foldline.graph._run_state import GraphRun
 
-__all__ = ["ParentCommand", "TaskRun"]
+__all__ = [
+    "ParentCommand",
+]
 
 Values = dict[str, Any]
 

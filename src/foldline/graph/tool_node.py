@@ -13,7 +13,7 @@ from foldline.agents.middleware.base import wrap_of_functions
 from foldline.agents.requests import ToolCallRequest
 from foldline.agents.runtime import ToolRuntime, injected_values, injections_of
 from foldline.exceptions import UsageError
-from foldline.graph.runtime import current_task, read_state
+from foldline.graph.runtime import read_state
 from foldline.graph.types import END
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.tool import ToolCall
@@ -23,6 +23,7 @@ from foldline.tools.convert import tool as as_tool
 from foldline.utils._options import check_options
 from foldline.workflows._thread_log import ends_run
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
+from foldline.workflows.runtime import current_task
 
 __all__ = ["ToolNode", "tools_condition"]
 

@@ -18,7 +18,6 @@ __all__ = [
     "CachePolicy",
     "Command",
     "Durability",
-    "GraphTask",
     "Interrupt",
     "Overwrite",
     "PregelTask",

@@ -46,7 +46,6 @@ from foldline.utils._suggest import warn_of_unknown
 Cache: TypeAlias = BaseCache | bool | None
 
 __all__ = [
-    "ApproximateTokenizer",
     "BaseLanguageModel",
     "LangSmithParams",
     "LanguageModelInput",

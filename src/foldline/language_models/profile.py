@@ -15,9 +15,7 @@ __all__ = [
     "ModelProfile",
     "ModelProfileRegistry",
     "Prices",
-    "ReasoningRules",
     "find_profile",
-    "known_profiles",
     "register_profile",
     "register_profiles",
 ]

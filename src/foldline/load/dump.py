@@ -28,7 +28,11 @@ from foldline.load.serializable import (
     useful_fields,
 )
 
-__all__ = ["ESCAPE_KEY", "MAX_DEPTH", "MAX_VALUES", "default", "dumpd", "dumps"]
+__all__ = [
+    "default",
+    "dumpd",
+    "dumps",
+]
 
 Unserializable = Literal["mark", "raise"]
 Namespace = Literal["foldline", "langchain"]

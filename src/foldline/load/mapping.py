@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["LANGCHAIN_IDS", "LANGCHAIN_NAMES", "LANGCHAIN_ROOTS", "LOADABLE", "Group"]
+__all__ = []
 
 Group = Literal["messages", "core", "provider"]
 

@@ -19,7 +19,9 @@ from foldline.exceptions import SchemaError, UsageError
 from foldline.load.mapping import HOMES, LANGCHAIN_NAMES, LANGCHAIN_ROOTS, LOADABLE, Group
 from foldline.load.serializable import class_id
 
-__all__ = ["Allowance", "AllowedObjects", "is_value", "register_loadable", "resolve"]
+__all__ = [
+    "register_loadable",
+]
 
 AllowedObjects = Iterable[type[BaseModel]] | Literal["all", "core", "messages"] | None
 ClassId = tuple[str, ...]

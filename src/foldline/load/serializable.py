@@ -26,16 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BaseSerialized",
-    "SecretReference",
     "Serializable",
     "SerializedConstructor",
     "SerializedNotImplemented",
     "SerializedSecret",
-    "class_id",
-    "secret_reference",
     "to_json_not_implemented",
     "try_neq_default",
-    "useful_fields",
 ]
 
 FORMAT_VERSION = 1

@@ -20,7 +20,6 @@ with lazy_exports(__name__):
     )
     from foldline.memory.knowledge import (
         ConversationKGMemory as ConversationKGMemory,
-        KnowledgeGraph as KnowledgeGraph,
         KnowledgeTriple as KnowledgeTriple,
     )
     from foldline.memory.simple import (

@@ -19,7 +19,6 @@ from foldline.stores import BaseStore
 
 __all__ = [
     "ENTITY_EXTRACTION_PROMPT",
-    "ENTITY_SUMMARY_PROMPT",
     "BaseEntityStore",
     "ConversationEntityMemory",
     "InMemoryEntityStore",

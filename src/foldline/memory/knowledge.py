@@ -13,7 +13,10 @@ from foldline.memory.entity import ENTITY_EXTRACTION_PROMPT, _names_in
 from foldline.messages import BaseMessage, SystemMessage
 from foldline.prompts import PromptTemplate
 
-__all__ = ["TRIPLES_PROMPT", "ConversationKGMemory", "KnowledgeGraph", "KnowledgeTriple"]
+__all__ = [
+    "ConversationKGMemory",
+    "KnowledgeTriple",
+]
 
 TRIPLES_PROMPT = PromptTemplate.from_template(
     "Below are the last lines of a conversation and a new line. List the facts that the NEW line states, each as "

@@ -21,7 +21,10 @@ from foldline.protocol.blocks import ContentBlock, InvalidToolCall, ToolCall, To
 from foldline.protocol.tool_call_text import promote
 from foldline.utils._trusted import bare
 
-__all__ = ["AIMessageChunk", "add_ai_message_chunks", "set_sum", "slice_chunk"]
+__all__ = [
+    "AIMessageChunk",
+    "add_ai_message_chunks",
+]
 
 MUTABLE_FIELDS = (
     "tool_call_chunks",

@@ -19,7 +19,11 @@ from foldline.protocol.merge import copy_json
 from foldline.protocol.tool_call_text import is_server_call
 from foldline.utils._trusted import build_trusted
 
-__all__ = ["LC_AUTO_PREFIX", "LC_ID_PREFIX", "AIMessage", "defaults_of"]
+__all__ = [
+    "LC_AUTO_PREFIX",
+    "LC_ID_PREFIX",
+    "AIMessage",
+]
 
 LC_AUTO_PREFIX = "lc_"
 """The prefix of generated ids, used if the provider sends none."""
@@ -115,8 +119,8 @@ class AIMessage(BaseMessage):
     @property
     def content_blocks(self) -> list[ContentBlock]:
         """The content, reasoning and tool calls as standard blocks, for any provider."""
-        from foldline.messages.block_translators import (  # noqa: PLC0415  see base.py
-            CUSTOM_TRANSLATORS,
+        from foldline.messages.block_translators import CUSTOM_TRANSLATORS  # noqa: PLC0415  see base.py
+        from foldline.messages.block_translators.pipeline import (  # noqa: PLC0415  see base.py
             standard_blocks,
             with_refusal,
         )

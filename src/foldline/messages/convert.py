@@ -18,7 +18,10 @@ from foldline.messages.modifier import RemoveMessage
 from foldline.messages.system import SystemMessage
 from foldline.messages.tool import ToolMessage, default_tool_parser
 
-__all__ = ["MessageLikeRepresentation", "convert_to_message", "convert_to_messages"]
+__all__ = [
+    "MessageLikeRepresentation",
+    "convert_to_messages",
+]
 
 MessageLikeRepresentation: TypeAlias = (
     BaseMessage | list[str] | tuple[str, str] | str | dict[str, Any]

@@ -19,10 +19,7 @@ from foldline.protocol.tool_call_text import is_growing_call
 from foldline.utils.json import mend_value
 
 __all__ = [
-    "finished_blocks",
     "message_chunk_to_message",
-    "message_from_dict",
-    "message_to_chunk",
     "messages_from_dict",
 ]
 

@@ -29,7 +29,6 @@ __all__ = [
     "convert_to_openai_data_block",
     "convert_to_openai_image_block",
     "convert_to_openai_messages",
-    "openai_role",
 ]
 
 OPENAI_ROLES = {

@@ -17,7 +17,6 @@ __all__ = [
     "InputTokenDetails",
     "OutputTokenDetails",
     "UsageMetadata",
-    "add_request_usage",
     "add_usage",
     "subtract_usage",
 ]

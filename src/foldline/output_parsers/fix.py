@@ -11,7 +11,9 @@ from foldline.output_parsers._retrying import RetryingParser
 from foldline.outputs import Generation
 from foldline.prompts import BasePromptTemplate, PromptTemplate
 
-__all__ = ["NAIVE_FIX_PROMPT", "OutputFixingParser"]
+__all__ = [
+    "OutputFixingParser",
+]
 
 T = TypeVar("T")
 

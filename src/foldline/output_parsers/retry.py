@@ -11,8 +11,6 @@ from foldline.prompt_values import PromptValue
 from foldline.prompts import BasePromptTemplate, PromptTemplate
 
 __all__ = [
-    "NAIVE_RETRY_PROMPT",
-    "NAIVE_RETRY_WITH_ERROR_PROMPT",
     "RetryOutputParser",
     "RetryWithErrorOutputParser",
 ]

@@ -19,7 +19,10 @@ from foldline.output_parsers._refusals import check_refusal
 from foldline.output_parsers.base import PACKAGE_PREFIX, BaseOutputParser, generation_of
 from foldline.outputs import ChatGenerationChunk, GenerationChunk
 
-__all__ = ["BaseCumulativeTransformOutputParser", "BaseTransformOutputParser", "PieceReader"]
+__all__ = [
+    "BaseCumulativeTransformOutputParser",
+    "BaseTransformOutputParser",
+]
 
 T = TypeVar("T")
 

@@ -11,7 +11,10 @@ from foldline.load.serializable import Serializable
 from foldline.protocol.merge import merge_dicts
 from foldline.utils._trusted import build_trusted
 
-__all__ = ["Generation", "GenerationChunk", "join_info"]
+__all__ = [
+    "Generation",
+    "GenerationChunk",
+]
 
 Info = dict[str, Any] | None
 

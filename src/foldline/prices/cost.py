@@ -8,7 +8,10 @@ from typing import Any, Final
 from foldline.prices.table import find_prices
 from foldline.prices.types import VARIANTS, Prices, Rates
 
-__all__ = ["cost_of", "message_cost", "service_of"]
+__all__ = [
+    "cost_of",
+    "message_cost",
+]
 
 MILLION: Final = 1_000_000
 STANDARD_TIERS: Final = frozenset({"", "auto", "default", "standard", "standard_only", "on_demand"})

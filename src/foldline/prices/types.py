@@ -11,7 +11,11 @@ from typing_extensions import TypedDict
 
 from foldline.exceptions import UsageError
 
-__all__ = ["MIN_PLAUSIBLE_PRICE", "PRICE_NAMES", "VARIANTS", "Prices", "Rates", "check_prices"]
+__all__ = [
+    "Prices",
+    "Rates",
+    "check_prices",
+]
 
 
 class Rates(TypedDict, total=False):

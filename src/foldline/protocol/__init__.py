@@ -30,7 +30,6 @@ with lazy_exports(__name__):
     )
     from foldline.protocol.blocks import (
         BLOCK_TYPES as BLOCK_TYPES,
-        HEAVY_FIELDS as HEAVY_FIELDS,
         MEDIA_TYPES as MEDIA_TYPES,
         Annotation as Annotation,
         AudioContentBlock as AudioContentBlock,
@@ -56,7 +55,6 @@ with lazy_exports(__name__):
         ToolCall as ToolCall,
         ToolCallChunk as ToolCallChunk,
         ToolContentBlock as ToolContentBlock,
-        UsageInfo as UsageInfo,
         VideoContentBlock as VideoContentBlock,
     )
     from foldline.protocol.events import (
@@ -96,26 +94,15 @@ with lazy_exports(__name__):
     )
     from foldline.protocol.merge import (
         RULES as RULES,
-        Rule as Rule,
         add_usage as add_usage,
-        copy_json as copy_json,
-        grow_name as grow_name,
-        merge_block as merge_block,
-        merge_dicts as merge_dicts,
-        merge_lists as merge_lists,
-        merge_metadata as merge_metadata,
-        replace_usage as replace_usage,
     )
     from foldline.protocol.replay import (
         MessageLike as MessageLike,
         amessage_to_events as amessage_to_events,
-        describe as describe,
         message_to_events as message_to_events,
         replay as replay,
     )
     from foldline.protocol.tool_call_text import (
-        is_growing_call as is_growing_call,
-        is_server_call as is_server_call,
         parse_tool_args as parse_tool_args,
         promote as promote,
     )

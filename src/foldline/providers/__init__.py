@@ -8,7 +8,12 @@ from typing import Any, Final
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.utils.strings import suggestion
 
-__all__ = ["ADVICE", "GROUP", "REGISTRY", "find_provider", "provider_names"]
+__all__ = [
+    "ADVICE",
+    "REGISTRY",
+    "find_provider",
+    "provider_names",
+]
 
 GROUP: Final = "foldline.providers"
 """The entry-point group: `acme = "foldline_acme:ChatAcme"`."""

@@ -18,7 +18,8 @@ from foldline.language_models._call.retry import RetryPolicy
 from foldline.providers._endpoint import Endpoint
 from foldline.providers._keys import resolve_key
 from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS, malformed_payload
-from foldline.transports import Request, Response, Timeouts, Transport, origin_of
+from foldline.transports import Request, Response, Timeouts, Transport
+from foldline.transports.base import origin_of
 
 __all__ = ["BatchClient", "checks_payload"]
 

@@ -25,7 +25,6 @@ __all__ = [
     "ErrorTable",
     "HttpChatModel",
     "WireDecoder",
-    "WireFailure",
 ]
 
 publish(__name__, HttpChatModel, Endpoint, WireFailure, WireDecoder)

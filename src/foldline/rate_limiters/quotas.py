@@ -8,7 +8,9 @@ from typing import Final, Literal
 
 from foldline.exceptions import UsageError
 
-__all__ = ["COUNTED_SLOTS", "SLOTS", "Quota", "Rules", "make_rules"]
+__all__ = [
+    "Quota",
+]
 
 Kind = Literal["requests", "tokens"]
 SLOTS: Final = 60

@@ -23,7 +23,9 @@ from foldline.exceptions import UsageError
 from foldline.retrievers.base import BaseRetriever
 from foldline.utils._signature import show_defaults
 
-__all__ = ["BM25Retriever", "words_of"]
+__all__ = [
+    "BM25Retriever",
+]
 
 WORD = re.compile(r"\w+")
 

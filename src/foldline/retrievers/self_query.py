@@ -23,7 +23,9 @@ from foldline.structured_query import (
 )
 from foldline.vectorstores.base import VectorStore
 
-__all__ = ["FoldlineTranslator", "SelfQueryRetriever"]
+__all__ = [
+    "SelfQueryRetriever",
+]
 
 LOGICAL_OPERATORS = {Operator.AND: "$and", Operator.OR: "$or"}
 

@@ -5,8 +5,13 @@ A body is an `async def` that waits only through `run.io`, so that the same one 
 
 from __future__ import annotations
 
-from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive
 from foldline._run import Run
 
-__all__ = ["ASYNC", "BLOCKING", "IO", "Run", "drive"]
+__all__ = [
+    "ASYNC",
+    "BLOCKING",
+    "Run",
+    "drive",
+]

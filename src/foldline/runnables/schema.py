@@ -11,7 +11,6 @@ __all__ = [
     "BaseStreamEvent",
     "CustomStreamEvent",
     "EventData",
-    "EventsVersion",
     "StandardStreamEvent",
     "StreamEvent",
 ]

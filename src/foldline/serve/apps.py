@@ -32,15 +32,7 @@ if TYPE_CHECKING:
     from foldline.graph.types import StateSnapshot as GraphSnapshot
 
 __all__ = [
-    "AppKind",
-    "Emit",
-    "InnerView",
-    "RunOutput",
-    "RunRequest",
-    "Servable",
     "ServedApp",
-    "Snapshot",
-    "as_apps",
 ]
 
 AppKind = Literal["model", "agent", "runnable", "embeddings"]

@@ -47,14 +47,7 @@ from foldline.exceptions import (
 from foldline.serve._request_facts import REQUEST
 
 __all__ = [
-    "REFUSALS",
-    "ErrorKind",
-    "KeyLimitError",
     "PublicError",
-    "ServeError",
-    "failure_of",
-    "failure_of_run",
-    "mask_secrets",
 ]
 
 ErrorKind = Literal[

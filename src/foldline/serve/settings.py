@@ -12,7 +12,9 @@ from typing import Any, Final, Literal, TypeVar
 
 from foldline.exceptions import UsageError
 
-__all__ = ["MEBIBYTE", "ProcessSettings", "ServeSettings", "SettingFacts"]
+__all__ = [
+    "ServeSettings",
+]
 
 T = TypeVar("T")
 MEBIBYTE: Final = 1024 * 1024

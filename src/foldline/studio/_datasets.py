@@ -32,7 +32,8 @@ from foldline.studio._playground import Playground
 from foldline.studio.settings import StudioSettings
 from foldline.tracers._export import all_runs
 from foldline.tracers._open import make_folder
-from foldline.tracers.store import StoredRun, TraceStore
+from foldline.tracers._rows import StoredRun
+from foldline.tracers.store import TraceStore
 from foldline.utils.uuid import uuid7
 
 __all__ = ["DatasetRoutes"]

@@ -8,8 +8,8 @@ from typing import Any
 
 from foldline.messages import BaseMessage, convert_to_messages
 from foldline.tracers._otel_content import ROLES, is_message
+from foldline.tracers._rows import StoredRun
 from foldline.tracers._run_fields import field_of
-from foldline.tracers.store import StoredRun
 from foldline.utils.json import to_jsonable
 
 __all__ = ["message_to_json", "messages_from_json", "run_content", "shorten_paths"]

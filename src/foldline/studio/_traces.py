@@ -25,7 +25,8 @@ from foldline.studio._answers import (
 from foldline.studio._messages import run_content
 from foldline.studio.settings import StudioSettings
 from foldline.tracers._export import all_runs, export_trace
-from foldline.tracers.store import StoredRun, TraceFilters, TraceStore
+from foldline.tracers._rows import StoredRun
+from foldline.tracers.store import TraceFilters, TraceStore
 from foldline.tracing import forget
 from foldline.utils.json import to_jsonable
 

@@ -13,7 +13,7 @@ from foldline.messages import AIMessage
 from foldline.protocol.events import Event
 from foldline.tracers._streaming import V2StreamingHandler
 
-__all__ = ["Asker", "RecordedCallbacks", "RecordedEvents"]
+__all__ = []
 
 
 class RecordedCallbacks(BaseCallbackHandler):

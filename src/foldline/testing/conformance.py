@@ -31,7 +31,11 @@ from foldline.protocol.replay import message_to_events
 from foldline.testing._rechunk import bridge_events, rechunk_events
 from foldline.testing.asking import Asker, RecordedCallbacks, RecordedEvents
 
-__all__ = ["Asker", "ChatModelConformance", "TextModelConformance", "ToolCallingConformance"]
+__all__ = [
+    "ChatModelConformance",
+    "TextModelConformance",
+    "ToolCallingConformance",
+]
 
 RECUTS = 25
 """How often a stream is cut in a new way."""

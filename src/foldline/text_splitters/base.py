@@ -19,7 +19,9 @@ from foldline.documents.transformers import BaseDocumentTransformer
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.utils._short_repr import short_repr
 
-__all__ = ["KeepSeparator", "Span", "TextSplitter"]
+__all__ = [
+    "TextSplitter",
+]
 
 KeepSeparator: TypeAlias = bool | Literal["start", "end"]
 Special: TypeAlias = Literal["all"] | AbstractSet[str] | None

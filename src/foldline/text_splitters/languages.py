@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["SEPARATORS", "Language"]
+__all__ = [
+    "Language",
+]
 
 
 class Language(str, Enum):  # noqa: UP042  LangChain's values format as their names do in a str Enum

@@ -15,7 +15,8 @@ from uuid import UUID
 from foldline._config import RunnableConfig
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive_each
-from foldline.callbacks.base import BaseCallbackHandler, Metadata
+from foldline.callbacks.base import BaseCallbackHandler
+from foldline.callbacks.mixins import Metadata
 from foldline.exceptions import UsageError
 from foldline.tracers._filter import Filters, shows, take_filters
 from foldline.tracers._streaming import StreamingHandler, StreamObserver

@@ -11,7 +11,10 @@ from foldline._config import RunnableConfig
 from foldline.tracers.base import AsyncBaseTracer, BaseTracer
 from foldline.tracers.schemas import Run
 
-__all__ = ["AsyncListener", "AsyncRootListenersTracer", "Listener", "RootListenersTracer"]
+__all__ = [
+    "AsyncRootListenersTracer",
+    "RootListenersTracer",
+]
 
 Result = TypeVar("Result")
 Listener = Callable[[Run], None] | Callable[[Run, RunnableConfig], None]

@@ -30,7 +30,10 @@ from foldline.utils._data_places import is_url
 from foldline.utils._options import check_options
 from foldline.utils.uuid import uuid7
 
-__all__ = ["StoredRun", "TraceFilters", "TraceStore", "TraceSummary"]
+__all__ = [
+    "TraceFilters",
+    "TraceStore",
+]
 
 publish(__name__, TraceFilters, TraceSummary)
 

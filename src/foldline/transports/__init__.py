@@ -20,6 +20,5 @@ with lazy_exports(__name__):
         Timeouts as Timeouts,
         Transport as Transport,
         check_request as check_request,
-        origin_of as origin_of,
     )
     from foldline.transports.native import NativeTransport as NativeTransport

@@ -25,7 +25,6 @@ __all__ = [
     "Timeouts",
     "Transport",
     "check_request",
-    "origin_of",
 ]
 
 FORBIDDEN_IN_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")

@@ -19,12 +19,8 @@ from foldline.utils._short_repr import short_repr
 __all__ = [
     "MissingVariableError",
     "StrictFormatter",
-    "Template",
     "TemplateError",
-    "compile_template",
-    "format_template",
     "formatter",
-    "get_variables",
 ]
 
 PARSER = Formatter()

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from foldline._lazy import forward_names
 from foldline.exceptions import UsageError
 from foldline.utils._docstrings import parse_docstring
+from foldline.utils._schema_open import check_closable
 from foldline.utils._signature_schema import (
     is_typed_dict,
     model_from_function,
@@ -24,14 +25,13 @@ from foldline.utils._signature_schema import (
     own_doc,
     schema_of_type,
 )
-from foldline.utils.json_schema import check_closable, inline_refs, remove_titles, strict_schema
+from foldline.utils.json_schema import inline_refs, remove_titles, strict_schema
 from foldline.utils.pydantic import is_pydantic_v1_subclass, v1_schema
 
 __all__ = [
     "convert_to_json_schema",
     "convert_to_openai_function",
     "convert_to_openai_tool",
-    "is_server_tool",
 ]
 
 Callable_ = Callable[..., Any]

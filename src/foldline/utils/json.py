@@ -5,24 +5,10 @@ from __future__ import annotations
 from foldline._lazy import lazy_exports
 
 __all__ = [
-    "MAX_DEPTH",
     "Json",
-    "JsonError",
-    "PartialJson",
-    "SurrogateJoiner",
-    "dumps_canonical",
-    "find_json",
-    "has_surrogates",
-    "mend_surrogates",
-    "mend_value",
-    "nesting_depth",
     "parse_and_check_json_markdown",
     "parse_json_markdown",
     "parse_partial_json",
-    "parse_strict",
-    "parse_wire",
-    "repair_json",
-    "to_jsonable",
 ]
 
 

@@ -12,28 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from foldline.exceptions import UsageError
-from foldline.utils._schema_open import (
-    USE_A_TOOL,
-    check_closable,
-    check_objects,
-    open_objects,
-    open_parts,
-)
-from foldline.utils._schema_rules import Issue
 from foldline.utils._schema_validate import resolve_ref, validate
 
 __all__ = [
-    "USE_A_TOOL",
-    "Issue",
-    "check_closable",
-    "check_objects",
     "dereference_refs",
-    "inline_refs",
-    "open_objects",
-    "open_parts",
-    "remove_titles",
-    "resolve_ref",
-    "strict_schema",
     "validate",
 ]
 

@@ -15,7 +15,10 @@ from typing import Any, Final, NamedTuple
 
 from foldline.utils.formatting import TemplateError
 
-__all__ = ["ChevronError", "MustacheTemplate", "compile_mustache", "get_variables", "render"]
+__all__ = [
+    "ChevronError",
+    "render",
+]
 
 MAX_DEPTH = 100
 MAX_STEPS = 100_000

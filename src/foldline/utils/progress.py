@@ -17,7 +17,10 @@ from typing import Any, Protocol, Self, TextIO, TypeAlias
 
 from foldline.exceptions import UsageError
 
-__all__ = ["Progress", "ProgressCallback", "ProgressOption", "show_progress"]
+__all__ = [
+    "Progress",
+    "show_progress",
+]
 
 ProgressCallback: TypeAlias = Callable[[int, int | None], object]
 """Called with the amount done and the total (None where it is not known)."""

@@ -15,9 +15,7 @@ from pydantic.fields import FieldInfo
 from foldline.exceptions import MissingExtraError
 
 __all__ = [
-    "PYDANTIC_MAJOR_VERSION",
     "PydanticBaseModel",
-    "TypeBaseModel",
     "create_model",
     "create_model_v2",
     "get_fields",
@@ -29,7 +27,6 @@ __all__ = [
     "model_json_schema",
     "model_validate",
     "pre_init",
-    "v1_schema",
 ]
 
 PYDANTIC_MAJOR_VERSION = int(pydantic.VERSION.partition(".")[0])

@@ -9,11 +9,9 @@ from foldline.utils._suggest import nearest
 
 __all__ = [
     "comma_list",
-    "count_of",
     "sanitize_for_postgres",
     "stringify_dict",
     "stringify_value",
-    "suggestion",
 ]
 
 MAX_DEPTH = 200

@@ -18,15 +18,8 @@ from foldline.workflows._journal import decode_error, encode_error
 from foldline.workflows.interrupts import FlowInterrupt
 
 __all__ = [
-    "ENGINE",
     "Body",
     "Durability",
-    "StepBody",
-    "check_call_option",
-    "check_engine",
-    "claim_step",
-    "durable_step",
-    "refuse_stream",
 ]
 
 T = TypeVar("T")

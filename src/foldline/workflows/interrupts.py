@@ -35,18 +35,9 @@ from foldline.workflows.values import pack, unpack
 
 __all__ = [
     "Command",
-    "FlowInterrupt",
     "Interrupt",
-    "InterruptScope",
-    "answers_for",
     "interrupt",
     "is_invalid_resume",
-    "question_data",
-    "question_of_row",
-    "question_row",
-    "reopened_questions",
-    "request_data",
-    "valid_answers",
 ]
 
 Goto = TypeVar("Goto", default=Any)

@@ -13,7 +13,10 @@ from foldline.utils._short_repr import fields_repr
 from foldline.utils._signature import show_defaults
 from foldline.workflows._thread_log import ends_run
 
-__all__ = ["RetryPolicy", "default_retry_on", "run_attempts"]
+__all__ = [
+    "RetryPolicy",
+    "default_retry_on",
+]
 
 T = TypeVar("T")
 RetryOn = type[Exception] | Sequence[type[Exception]] | Callable[[Exception], bool]

@@ -14,7 +14,10 @@ from foldline.exceptions import UsageError
 from foldline.utils._short_repr import fields_repr
 from foldline.utils._signature import show_defaults
 
-__all__ = ["ExecutionInfo", "Runtime", "current_task", "read_context", "write_nothing"]
+__all__ = [
+    "ExecutionInfo",
+    "Runtime",
+]
 
 ContextT = TypeVar("ContextT")
 

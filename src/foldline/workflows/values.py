@@ -19,7 +19,11 @@ from foldline.exceptions import SchemaError
 from foldline.load._packed import Packer, Reader
 from foldline.utils._surrogates import has_surrogates
 
-__all__ = ["Any", "adapter_of", "from_text", "pack", "to_text", "unpack", "unpack_plain"]
+__all__ = [
+    "Any",
+    "pack",
+    "unpack",
+]
 
 NUMBER_KEY = "__foldline_number__"
 """The key of a number that JSON does not have."""

@@ -22,7 +22,9 @@ from foldline.messages._view import ChunkView
 from foldline.workflows._run_events import CHANNELS, FlowEvent, envelope
 from foldline.workflows.interrupts import Interrupt
 
-__all__ = ["StreamMode", "View"]
+__all__ = [
+    "StreamMode",
+]
 
 StreamMode = Literal[
     "updates", "values", "messages", "custom", "checkpoints", "tasks", "debug", "events"

@@ -48,7 +48,12 @@ from foldline.utils._options import check_field_names
 from foldline.utils._short_repr import short_repr
 from foldline.utils.input import get_color_mapping
 
-__all__ = ["AgentExecutor", "AgentExecutorIterator", "ExceptionTool", "InvalidTool", "planner_of"]
+__all__ = [
+    "AgentExecutor",
+    "AgentExecutorIterator",
+    "ExceptionTool",
+    "InvalidTool",
+]
 
 NextStep = list[FlowEvent]
 STREAM_ONLY_KEYS = frozenset({"actions", "steps", "messages", "intermediate_step"})

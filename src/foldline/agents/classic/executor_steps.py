@@ -22,7 +22,10 @@ from foldline.outputs.agent import AgentAction, AgentFinish, AgentStep
 from foldline.tools._content import limit_content
 from foldline.tools.base import BaseTool
 
-__all__ = ["ExceptionTool", "ExecutorState", "ExecutorSteps", "InvalidTool"]
+__all__ = [
+    "ExceptionTool",
+    "InvalidTool",
+]
 
 Values = dict[str, Any]
 ToolMap = dict[str, BaseTool]

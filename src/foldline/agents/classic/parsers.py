@@ -20,7 +20,6 @@ from foldline.utils.json import JsonError, parse_strict
 __all__ = [
     "ConvoOutputParser",
     "OpenAIFunctionsAgentOutputParser",
-    "ReActDocstoreOutputParser",
     "SelfAskOutputParser",
     "XMLAgentOutputParser",
 ]

@@ -28,10 +28,8 @@ __all__ = [
     "BaseMultiActionAgent",
     "BaseSingleActionAgent",
     "MultiActionAgentOutputParser",
-    "PlannedActions",
     "RunnableAgent",
     "RunnableMultiActionAgent",
-    "Steps",
 ]
 
 Steps = list[tuple[AgentAction, Any]]

@@ -38,7 +38,6 @@ from foldline.utils._signature import show_defaults
 from foldline.utils.function_calling import convert_to_openai_function
 
 __all__ = [
-    "TEMPLATE_TOOL_RESPONSE",
     "create_json_chat_agent",
     "create_openai_functions_agent",
     "create_openai_tools_agent",

@@ -14,7 +14,6 @@ with lazy_exports(__name__):
     )
     from foldline.agents.middleware.context_editing import (
         ClearToolUsesEdit as ClearToolUsesEdit,
-        ContextEdit as ContextEdit,
         ContextEditingMiddleware as ContextEditingMiddleware,
     )
     from foldline.agents.middleware.decorators import (
@@ -28,7 +27,6 @@ with lazy_exports(__name__):
         wrap_tool_call as wrap_tool_call,
     )
     from foldline.agents.middleware.execution import (
-        BaseExecutionPolicy as BaseExecutionPolicy,
         DockerExecutionPolicy as DockerExecutionPolicy,
         HostExecutionPolicy as HostExecutionPolicy,
     )
@@ -83,5 +81,4 @@ with lazy_exports(__name__):
         InputAgentState as InputAgentState,
         OmitFromSchema as OmitFromSchema,
         OutputAgentState as OutputAgentState,
-        PrivateStateAttr as PrivateStateAttr,
     )

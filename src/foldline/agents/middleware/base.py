@@ -24,13 +24,7 @@ from foldline.utils._short_repr import short_repr
 
 __all__ = [
     "AgentMiddleware",
-    "Hook",
-    "HookName",
-    "Wrap",
     "hook_config",
-    "hook_of",
-    "jumps_of",
-    "wrap_of",
 ]
 
 State = dict[str, Any]

@@ -13,7 +13,10 @@ from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.count import count_tokens_approximately
 from foldline.utils._options import check_fields, check_options
 
-__all__ = ["ClearToolUsesEdit", "ContextEdit", "ContextEditingMiddleware"]
+__all__ = [
+    "ClearToolUsesEdit",
+    "ContextEditingMiddleware",
+]
 
 Counter = Callable[[Iterable[BaseMessage]], int]
 

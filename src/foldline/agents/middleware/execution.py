@@ -12,7 +12,10 @@ from pathlib import Path
 
 from foldline.exceptions import UsageError
 
-__all__ = ["BaseExecutionPolicy", "DockerExecutionPolicy", "HostExecutionPolicy"]
+__all__ = [
+    "DockerExecutionPolicy",
+    "HostExecutionPolicy",
+]
 
 
 @dataclass

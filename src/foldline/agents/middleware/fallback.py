@@ -12,7 +12,9 @@ from foldline.exceptions import BlockingCallError, BudgetExceeded
 from foldline.runnables.base import Runnable
 from foldline.utils._options import check_options
 
-__all__ = ["ModelFallbackMiddleware", "ModelOrName", "as_model"]
+__all__ = [
+    "ModelFallbackMiddleware",
+]
 
 ModelOrName = str | Runnable[Any, Any]
 """A name, a chat model, or a runnable around one: with options, retries or fallbacks."""

@@ -20,7 +20,11 @@ from foldline.utils._options import check_options
 from foldline.utils._signature import show_defaults
 from foldline.workflows._thread_log import ends_run
 
-__all__ = ["ModelRetryMiddleware", "RetryOn", "ToolRetryMiddleware", "default_retry_on"]
+__all__ = [
+    "ModelRetryMiddleware",
+    "ToolRetryMiddleware",
+    "default_retry_on",
+]
 
 RetryOn = tuple[type[Exception], ...] | type[Exception] | Callable[[Exception], bool]
 OnFailure = Literal["continue", "error"] | Callable[[Exception], str]

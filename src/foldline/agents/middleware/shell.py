@@ -23,7 +23,9 @@ from foldline.tools import tool
 from foldline.utils._options import check_options
 from foldline.utils.uuid import new_id
 
-__all__ = ["ShellToolMiddleware", "ShellToolState"]
+__all__ = [
+    "ShellToolMiddleware",
+]
 
 DESCRIPTION = (
     "Run a command in a shell that stays open: the folder, the variables and the functions of one command are there "

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from foldline._run import Manager, Run
 from foldline._streams.answer import Batch, CompleteAnswer
-from foldline.callbacks.base import BaseCallbackHandler, Metadata
+from foldline.callbacks.base import BaseCallbackHandler
 from foldline.callbacks.dispatch import direct_hooks, hook_failed, listening, settled
+from foldline.callbacks.mixins import Metadata
 from foldline.language_models._call.model import CallModel
 from foldline.language_models._call.request import ChatRequest
 from foldline.language_models._call.structured_format import StructuredFormat, describe_format

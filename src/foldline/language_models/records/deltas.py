@@ -17,7 +17,9 @@ from foldline.language_models.records.records import ChatModelOutput
 from foldline.language_models.structured._output import StructuredCheck
 from foldline.utils._spelling import snake_keys
 
-__all__ = ["DeltaView", "add_deltas"]
+__all__ = [
+    "add_deltas",
+]
 
 GROWING: Final = {"text-delta": ("text", "text"), "reasoning-delta": ("reasoning", "thoughts")}
 """Kinds of delta events -> their key, and the field of the record that grows."""

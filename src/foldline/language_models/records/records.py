@@ -54,9 +54,6 @@ __all__ = [
     "ChatModelOutput",
     "ChatModelOutputUsage",
     "ChatModelUsage",
-    "input_of",
-    "is_record",
-    "output_of",
 ]
 
 Options = dict[str, Any]

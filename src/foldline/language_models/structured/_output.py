@@ -29,16 +29,11 @@ from foldline.messages import AIMessage
 from foldline.messages._refusal import refusal_error, refusal_of
 from foldline.protocol.events import Event
 from foldline.utils._json_repair import GUESSES
+from foldline.utils._schema_open import check_closable, open_objects, open_parts
 from foldline.utils._signature_schema import is_typed_dict
 from foldline.utils.function_calling import convert_to_json_schema, is_server_tool
 from foldline.utils.json import JsonError, parse_strict, repair_json
-from foldline.utils.json_schema import (
-    check_closable,
-    open_objects,
-    open_parts,
-    strict_schema,
-    validate,
-)
+from foldline.utils.json_schema import strict_schema, validate
 from foldline.utils.pydantic import is_pydantic_v1_subclass, v1_schema
 
 __all__ = [

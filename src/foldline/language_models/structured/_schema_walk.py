@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from foldline.utils._schema_validate import resolve_ref
 from foldline.utils.json import JsonError, repair_json
-from foldline.utils.json_schema import resolve_ref, validate
+from foldline.utils.json_schema import validate
 
 __all__ = [
     "branches_of",

@@ -35,7 +35,10 @@ from foldline.runnables.base import Runnable
 from foldline.runnables.utils import AddableDict
 from foldline.utils.json import PartialJson
 
-__all__ = ["Partial", "RawAndParsed", "Schema", "StructuredParser", "partial_model"]
+__all__ = [
+    "Partial",
+    "Schema",
+]
 
 Schema = TypeVar("Schema")
 

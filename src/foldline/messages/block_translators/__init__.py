@@ -11,10 +11,8 @@ from typing import Any, TypeAlias
 
 from foldline.messages.block_translators import (
     anthropic,
-    bedrock,
     bedrock_converse,
     google_genai,
-    groq,
     openai,
 )
 from foldline.messages.block_translators.pipeline import (
@@ -22,17 +20,12 @@ from foldline.messages.block_translators.pipeline import (
     METADATA_STEPS,
     TRANSLATORS,
     message_translator,
-    standard_blocks,
-    with_refusal,
 )
 from foldline.protocol.blocks import ContentBlock
 
 __all__ = [
     "get_translator",
     "register_translator",
-    "standard_blocks",
-    "translates_text",
-    "with_refusal",
 ]
 
 MessageTranslator: TypeAlias = Callable[[Any], list[ContentBlock]]
@@ -40,7 +33,7 @@ MessageTranslator: TypeAlias = Callable[[Any], list[ContentBlock]]
 TRANSLATORS.update(
     {
         "anthropic": anthropic.translate,
-        "bedrock": bedrock.translate,
+        "bedrock": anthropic.translate,
         "bedrock_converse": bedrock_converse.translate,
         "aws_bedrock": bedrock_converse.translate,
         "openai": openai.translate,
@@ -50,7 +43,7 @@ TRANSLATORS.update(
         "google_genai": google_genai.translate,
         "google_vertexai": google_genai.translate,
         "gemini": google_genai.translate,
-        "groq": groq.translate,
+        "groq": openai.translate,
     }
 )
 FALLBACK_TRANSLATORS += [

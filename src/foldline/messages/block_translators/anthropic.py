@@ -7,7 +7,6 @@ from foldline.messages.block_translators.pipeline import Translate, message_tran
 from foldline.protocol.merge import copy_json
 
 __all__ = [
-    "translate",
     "translate_content",
     "translate_content_chunk",
 ]

@@ -14,8 +14,6 @@ from foldline.protocol.merge import copy_json
 from foldline.protocol.tool_call_text import promote
 
 __all__ = [
-    "add_citations",
-    "translate",
     "translate_content",
     "translate_content_chunk",
     "translate_grounding_metadata_to_citations",

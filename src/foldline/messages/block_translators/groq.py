@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from foldline.messages.block_translators.openai import (
-    translate,
     translate_content,
     translate_content_chunk,
 )
 
-__all__ = ["translate", "translate_content", "translate_content_chunk"]
+__all__ = [
+    "translate_content",
+    "translate_content_chunk",
+]

@@ -23,7 +23,6 @@ from foldline.utils._media_types import media_type_of_block
 __all__ = [
     "convert_to_openai_data_block",
     "convert_to_openai_image_block",
-    "translate",
     "translate_content",
     "translate_content_chunk",
 ]

@@ -21,13 +21,7 @@ from foldline.protocol.blocks import ContentBlock
 from foldline.protocol.merge import copy_json
 
 __all__ = [
-    "FALLBACK_TRANSLATORS",
-    "METADATA_STEPS",
-    "TRANSLATORS",
     "MessageLike",
-    "message_translator",
-    "standard_blocks",
-    "with_refusal",
 ]
 
 TRANSLATORS: dict[str, Translator] = {}

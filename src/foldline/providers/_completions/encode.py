@@ -18,8 +18,8 @@ from foldline.providers._completions.messages import MessageEncoder
 from foldline.providers._foreign_messages import ForeignBlocks, add_note
 from foldline.providers._tool_memory import remember_tools
 from foldline.providers._wire import check_messages, merge_settings
+from foldline.utils._schema_open import open_parts
 from foldline.utils.function_calling import convert_to_json_schema, convert_to_openai_tool
-from foldline.utils.json_schema import open_parts
 
 __all__ = [
     "encode_completion",

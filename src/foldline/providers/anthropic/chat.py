@@ -27,7 +27,9 @@ from foldline.providers.anthropic import (
 )
 from foldline.providers.anthropic.errors import ERRORS
 
-__all__ = ["ALIASES", "ChatAnthropic"]
+__all__ = [
+    "ChatAnthropic",
+]
 
 
 PROVIDER = "anthropic"

@@ -30,7 +30,9 @@ from foldline.providers.anthropic._wire import (
     Usage,
 )
 
-__all__ = ["AnthropicDecoder", "decode_citation", "decode_usage"]
+__all__ = [
+    "decode_usage",
+]
 
 
 STOP_REASONS: Final = {

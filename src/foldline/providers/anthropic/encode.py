@@ -31,19 +31,15 @@ from foldline.providers.anthropic._wire import (
     OPTION_BETAS,
     TOOL_BETAS,
 )
+from foldline.utils._schema_open import USE_A_TOOL, check_objects
 from foldline.utils.function_calling import (
     convert_to_json_schema,
     convert_to_openai_tool,
     is_server_tool,
 )
-from foldline.utils.json_schema import USE_A_TOOL, check_objects
 
 __all__ = [
-    "betas_of",
     "convert_to_anthropic_tool",
-    "encode_message",
-    "encode_tool_choice",
-    "encode_tools",
 ]
 
 Body = dict[str, Any]

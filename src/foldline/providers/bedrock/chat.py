@@ -23,7 +23,10 @@ from foldline.providers.bedrock._reading import FrameReading
 from foldline.providers.bedrock._wire import STREAM_TYPE
 from foldline.providers.bedrock.decode import BedrockDecoder
 
-__all__ = ["ALIASES", "ChatBedrock", "ChatBedrockConverse"]
+__all__ = [
+    "ChatBedrock",
+    "ChatBedrockConverse",
+]
 
 ALIASES: dict[str, str] = {
     **ENDPOINT_ALIASES,

@@ -29,7 +29,9 @@ from foldline.providers.bedrock._wire import (
     Usage,
 )
 
-__all__ = ["BedrockDecoder", "decode_citation", "decode_usage"]
+__all__ = [
+    "decode_usage",
+]
 
 
 STOP_REASONS: Final = {

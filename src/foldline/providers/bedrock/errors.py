@@ -24,7 +24,10 @@ from foldline.exceptions import (
 )
 from foldline.providers._wire import WireFailure
 
-__all__ = ["ERRORS", "STATUSES", "read_error"]
+__all__ = [
+    "ERRORS",
+    "read_error",
+]
 
 OVERFLOW: Final = "ContextOverflow"
 DAILY_QUOTA: Final = "DailyQuota"

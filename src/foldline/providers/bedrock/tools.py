@@ -12,19 +12,14 @@ from foldline.providers._foreign_messages import add_note
 from foldline.providers._wire import dump_text
 from foldline.providers.bedrock._blocks import with_cache_point
 from foldline.providers.bedrock._wire import Block
+from foldline.utils._schema_open import USE_A_TOOL, check_objects
 from foldline.utils.function_calling import (
     convert_to_json_schema,
     convert_to_openai_tool,
     is_server_tool,
 )
-from foldline.utils.json_schema import USE_A_TOOL, check_objects
 
-__all__ = [
-    "add_cache_points",
-    "encode_output_format",
-    "encode_tool_choice",
-    "encode_tools",
-]
+__all__ = []
 
 Schema = dict[str, Any]
 

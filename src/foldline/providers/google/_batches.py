@@ -20,7 +20,8 @@ from foldline.providers._batch_client import UPLOAD, BatchClient, checks_payload
 from foldline.providers._endpoint import Body
 from foldline.providers._wire import dump_body, guarded
 from foldline.providers.google._endpoint import HOST
-from foldline.transports import Request, origin_of
+from foldline.transports import Request
+from foldline.transports.base import origin_of
 
 __all__ = ["GoogleBatches", "GoogleEmbeddingBatches"]
 

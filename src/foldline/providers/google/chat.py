@@ -20,7 +20,10 @@ from foldline.providers.google._endpoint import ENDPOINT_ALIASES, GoogleEndpoint
 from foldline.providers.google.errors import ERRORS
 from foldline.transports import Request, Response
 
-__all__ = ["ALIASES", "ChatGoogle", "ChatGoogleGenerativeAI"]
+__all__ = [
+    "ChatGoogle",
+    "ChatGoogleGenerativeAI",
+]
 
 
 PROVIDER = "google_genai"

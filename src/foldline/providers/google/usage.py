@@ -6,7 +6,9 @@ from typing import Any
 
 from foldline.providers.google._wire import UsageMetadata, dicts
 
-__all__ = ["decode_usage", "grow_usage"]
+__all__ = [
+    "decode_usage",
+]
 
 
 def grow_usage(usage: dict[str, Any], new: dict[str, Any]) -> None:

@@ -19,7 +19,10 @@ from foldline.providers.openai._profiles import PROFILES
 from foldline.providers.openai.chat import ChatOpenAI
 from foldline.providers.openai.embeddings import OpenAIEmbeddings
 
-__all__ = ["AzureChatOpenAI", "AzureEndpoint", "AzureOpenAIEmbeddings"]
+__all__ = [
+    "AzureChatOpenAI",
+    "AzureOpenAIEmbeddings",
+]
 
 AZURE: Final = Host(
     "azure_openai",
