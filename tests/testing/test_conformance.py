@@ -16,7 +16,7 @@ from foldline.language_models import (
 )
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.testing import Call, Finish, Reason, ScriptedChatModel
-from foldline.testing.asking import Asker
+from foldline.testing._asking import Asker
 from foldline.testing.conformance import (
     ChatModelConformance,
     TextModelConformance,

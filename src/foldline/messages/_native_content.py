@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Any, Final
 
-from foldline.messages.block_translators.pipeline import standard_blocks
+from foldline.messages.block_translators._pipeline import standard_blocks
 
 __all__ = ["has_calls_in_content", "is_native", "native_content"]
 

@@ -20,7 +20,7 @@ from foldline.messages._growth import (
     reduce_pairs,
 )
 from foldline.messages._native_content import is_native, native_content
-from foldline.messages.block_translators.pipeline import standard_blocks
+from foldline.messages.block_translators._pipeline import standard_blocks
 from foldline.protocol.merge import add_usage, copy_json
 
 __all__ = ["ChunkLog", "Part", "SumState", "slice_part", "snapshot"]

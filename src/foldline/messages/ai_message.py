@@ -120,7 +120,7 @@ class AIMessage(BaseMessage):
     def content_blocks(self) -> list[ContentBlock]:
         """The content, reasoning and tool calls as standard blocks, for any provider."""
         from foldline.messages.block_translators import CUSTOM_TRANSLATORS  # noqa: PLC0415  see base.py
-        from foldline.messages.block_translators.pipeline import (  # noqa: PLC0415  see base.py
+        from foldline.messages.block_translators._pipeline import (  # noqa: PLC0415  see base.py
             standard_blocks,
             with_refusal,
         )

@@ -139,7 +139,7 @@ class BaseMessage(Serializable):
         content = self.content
         if isinstance(content, str):
             return [{"type": "text", "text": content}] if content else []
-        from foldline.messages.block_translators.pipeline import standard_blocks  # noqa: PLC0415  rarely used
+        from foldline.messages.block_translators._pipeline import standard_blocks  # noqa: PLC0415  rarely used
 
         return standard_blocks(content, None)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from foldline.serve._answers import AnyRun
     from foldline.utils._trace_context import TraceContext
 
-__all__ = ["REQUEST", "SERVER", "RequestFacts", "request_id_of"]
+__all__ = ["REQUEST", "SERVER", "RequestFacts", "name_run", "request_id_of"]
 
 SERVER: Final = "server"
 """The wire of endpoints that are of no wire."""
@@ -51,6 +51,13 @@ class RequestFacts:
 
 
 REQUEST: Final[ContextVar[RequestFacts | None]] = ContextVar("foldline_request", default=None)
+
+
+def name_run(run: AnyRun) -> None:
+    """Let lines of the log name the run; of this task alone: a request may start several runs."""
+    facts = REQUEST.get()
+    if facts is not None:
+        REQUEST.set(replace(facts, run=run))
 
 
 def request_id_of(given: str | None) -> str:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from foldline._config import RunnableConfig
@@ -28,7 +28,7 @@ from foldline.serve._log.records import RunRecord, RunStatus
 from foldline.serve._log.run_log import NEVER, ServerLog
 from foldline.serve._metrics import Metrics
 from foldline.serve._metrics_watch import RunWatch
-from foldline.serve._request_facts import REQUEST
+from foldline.serve._request_facts import REQUEST, name_run
 from foldline.serve._request_quotas import Quotas
 from foldline.serve._run_app import run_app, run_within
 from foldline.serve._run_outcome import note_refusal, questions_of, usage_and_cost
@@ -354,7 +354,7 @@ class RunHost:
 
     async def _run(self, work: _Work) -> None:
         run, app, request = work.run, work.app, work.request
-        _name_run(run)
+        name_run(run)
         status: RunStatus = "success"
         result: JsonObject = {}
         timeout = app.run_timeout if app.run_timeout is not None else self.settings.run_timeout
@@ -563,13 +563,6 @@ class RunHost:
                 last_yield = time.monotonic()
                 yield []
             await ASYNC.sleep(POLL)
-
-
-def _name_run(run: LiveRun) -> None:
-    """Let lines of the log name the run; of this task alone: a request may start several runs."""
-    facts = REQUEST.get()
-    if facts is not None:
-        REQUEST.set(replace(facts, run=run))
 
 
 async def _run_app(app: ServedApp, request: RunRequest, run: LiveRun) -> object:

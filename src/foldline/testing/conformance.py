@@ -28,8 +28,8 @@ from foldline.protocol.events import Event
 from foldline.protocol.fold import fold
 from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.protocol.replay import message_to_events
+from foldline.testing._asking import Asker, RecordedCallbacks, RecordedEvents
 from foldline.testing._rechunk import bridge_events, rechunk_events
-from foldline.testing.asking import Asker, RecordedCallbacks, RecordedEvents
 
 __all__ = [
     "ChatModelConformance",

@@ -12,7 +12,7 @@ from foldline._lazy import publish
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessageChunk, BaseMessage
 from foldline.messages._lazy import real_fields
-from foldline.messages.block_translators.pipeline import standard_blocks
+from foldline.messages.block_translators._pipeline import standard_blocks
 from foldline.outputs import ChatGenerationChunk
 from foldline.protocol.events import Event
 from foldline.protocol.writer import EventWriter

@@ -15,7 +15,7 @@ from foldline.messages.block_translators import (
     google_genai,
     openai,
 )
-from foldline.messages.block_translators.pipeline import (
+from foldline.messages.block_translators._pipeline import (
     FALLBACK_TRANSLATORS,
     METADATA_STEPS,
     TRANSLATORS,
@@ -26,6 +26,7 @@ from foldline.protocol.blocks import ContentBlock
 __all__ = [
     "get_translator",
     "register_translator",
+    "translates_text",
 ]
 
 MessageTranslator: TypeAlias = Callable[[Any], list[ContentBlock]]

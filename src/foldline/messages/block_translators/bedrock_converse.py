@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 
 from foldline.messages.block_translators._common import Block, media, unread_fields, with_extras
-from foldline.messages.block_translators.pipeline import Translate, message_translator
+from foldline.messages.block_translators._pipeline import Translate, message_translator
 from foldline.protocol.merge import copy_json
 
 __all__ = [

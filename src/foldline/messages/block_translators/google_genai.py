@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from foldline.messages.block_translators._common import Block, media, unread_fields, with_extras
-from foldline.messages.block_translators.pipeline import Translate, message_translator
+from foldline.messages.block_translators._pipeline import Translate, message_translator
 from foldline.protocol.blocks import Citation
 from foldline.protocol.merge import copy_json
 from foldline.protocol.tool_call_text import promote

@@ -20,6 +20,7 @@ from foldline.providers._readable import blocks_so_far
 from foldline.providers._wire import Fail
 from foldline.providers.google._citations import cite
 from foldline.providers.google._parts import PartsDecoder
+from foldline.providers.google._usage import decode_usage, grow_usage
 from foldline.providers.google._wire import (
     CANDIDATE_FIELDS,
     CHUNK_FIELDS,
@@ -27,7 +28,6 @@ from foldline.providers.google._wire import (
     Chunk,
     UsageMetadata,
 )
-from foldline.providers.google.usage import decode_usage, grow_usage
 
 __all__ = ["GoogleDecoder", "decode_usage"]
 
