@@ -24,7 +24,7 @@ from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, find, settings, strategies as st
 
 from foldline.transports import Request, _body, check_request
-from foldline.transports._environment import CERTIFICATE_VARIABLES, PROXY_VARIABLES
+from foldline.transports._proxy_environment import CERTIFICATE_VARIABLES, PROXY_VARIABLES
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from foldline.exceptions import FoldlineError, ModelError
 from foldline.language_models import BaseChatModel
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.messages import AIMessage, BaseMessage
 from foldline.transports import NativeTransport, Transport
 from tests.faults.frames import BEDROCK

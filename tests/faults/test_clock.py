@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from foldline.exceptions import ModelAPIError, ModelRateLimitError
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.providers.openai import ChatOpenAI
 from foldline.transports import Timeouts
 from foldline.transports._body import Clock

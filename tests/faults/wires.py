@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from foldline.language_models import BaseChatModel
-from foldline.language_models._call.retry import NO_RETRY
+from foldline.language_models._call.retry_policy import NO_RETRY
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.google import ChatGoogle
 from foldline.providers.openai import ChatOpenAI

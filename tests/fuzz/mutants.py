@@ -39,7 +39,7 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
          "tests/language_models/test_chat_model_stream.py", "tests/language_models/test_driven_streams.py"),
     ),
     "retry": (
-        ("language_models/_call/retry.py", "_retry.py", "language_models/_call/attempt.py"),
+        ("language_models/_call/retry_policy.py", "_retry.py", "language_models/_call/attempt.py"),
         ("tests/language_models/test_retry.py", "tests/runnables/test_retry.py",
          "tests/language_models/test_defects.py", "tests/language_models/test_turn.py",
          "tests/language_models/test_usage.py", "tests/language_models/test_stream_checklist.py",

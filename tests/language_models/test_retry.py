@@ -14,7 +14,7 @@ from foldline.exceptions import (
     UsageError,
 )
 from foldline.language_models._call import attempt
-from foldline.language_models._call.retry import (
+from foldline.language_models._call.retry_policy import (
     DEFAULT_POLICY,
     NO_RETRY,
     RetryPolicy,

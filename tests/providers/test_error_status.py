@@ -16,7 +16,7 @@ from foldline.exceptions import (
     ModelQuotaError,
     ModelRateLimitError,
 )
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.google import ChatGoogleGenerativeAI
 from foldline.providers.openai import ChatOpenAI, OpenAIEmbeddings

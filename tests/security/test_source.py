@@ -198,7 +198,7 @@ SINKS = {
         "tracers/_environment.py::tracing_variable": "whether LangSmith is to be told, at the first run",
         "compat/_private_names.py::_first_variable": "keys of LangChain's own providers, by the names they give",
         "prices/table.py::_read_variable": "a file of prices of the user's own",
-        "transports/_environment.py": "proxies and certificates, unless `trust_env=False`",
+        "transports/_proxy_environment.py": "proxies and certificates, unless `trust_env=False`",
         "cli/": "the command line's settings",
         "_storage/workers.py::_seconds": "two times of owners of threads, when a saver is opened",
         "_traceback.py::is_debugging": "FOLDLINE_DEBUG, when an error passes",

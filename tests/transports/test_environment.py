@@ -10,7 +10,7 @@ import pytest
 
 from foldline.exceptions import MissingExtraError, ModelConnectionError, UsageError
 from foldline.transports import HttpOptions, NativeTransport, Request, Transport, default_transport
-from foldline.transports._environment import environment_proxy, is_exempt
+from foldline.transports._proxy_environment import environment_proxy, is_exempt
 from tests.servers import FaultServer
 from tests.transports.conftest import QUICK, Caller
 

@@ -25,7 +25,11 @@ from foldline._cli.terminal import echo
 from foldline.exceptions import FoldlineError
 from foldline.providers import find_provider
 from foldline.providers.local.fetch import MODELS, cache_dir, is_fetched
-from foldline.transports._environment import CERTIFICATE_VARIABLES, environment_proxy, read_variable
+from foldline.transports._proxy_environment import (
+    CERTIFICATE_VARIABLES,
+    environment_proxy,
+    read_variable,
+)
 
 if TYPE_CHECKING:
     from foldline.language_models.base_chat_model import BaseChatModel

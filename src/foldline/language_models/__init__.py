@@ -32,7 +32,7 @@ with lazy_exports(__name__):
         Reservation as Reservation,
     )
     from foldline.language_models._call.request import ChatRequest as ChatRequest
-    from foldline.language_models._call.retry import RetryPolicy as RetryPolicy
+    from foldline.language_models._call.retry_policy import RetryPolicy as RetryPolicy
     from foldline.language_models.base import (
         BaseLanguageModel as BaseLanguageModel,
         LangSmithParams as LangSmithParams,

@@ -26,7 +26,7 @@ from foldline.callbacks.base import Callbacks
 from foldline.language_models import _types
 from foldline.language_models._call.llm_output import combine_llm_outputs
 from foldline.language_models._call.request import ChatRequest
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.language_models._call.settings import check_setting
 from foldline.language_models._types import (
     LangSmithParams,

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
 from foldline._io import IO
 from foldline.batches._batch_api import BatchAnswer
 from foldline.exceptions import FoldlineError, ModelError, SecurityError
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.providers._endpoint import Endpoint
 from foldline.providers._keys import resolve_key
 from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS, malformed_payload

@@ -21,7 +21,7 @@ from foldline.exceptions import MalformedStreamError, ModelError, UsageError
 from foldline.language_models._call.deadline import pause, wait_within_deadline
 from foldline.language_models._call.policies.spending import Expectation
 from foldline.language_models._call.policies.usage import time_left
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.language_models.base import CHARACTERS_PER_TOKEN
 from foldline.prices.table import find_prices
 from foldline.providers._endpoint import Body, Endpoint

@@ -43,7 +43,7 @@ from foldline.providers._keys import (
 from foldline.providers._wire import WireFailure, error_class, read_failure, request_id, retry_after
 from foldline.transports import HttpOptions, Request, Response, SizeLimits, Timeouts, Transport
 from foldline.transports._default import default_transport, transport_for
-from foldline.transports._environment import proxy_secrets
+from foldline.transports._proxy_environment import proxy_secrets
 from foldline.transports.base import DEFAULT_TIMEOUTS
 from foldline.utils._class_doc import plain_description
 from foldline.utils._signature import SIGNATURE, ClassSignature, keep_signature

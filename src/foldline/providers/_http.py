@@ -29,7 +29,7 @@ from foldline.exceptions import (
 )
 from foldline.language_models._call.author import run_message_id
 from foldline.language_models._call.request import CALL_OPTIONS, ChatRequest
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.language_models.base_chat_model import BaseChatModel
 from foldline.messages import AIMessage
 from foldline.outputs import ChatGeneration, ChatResult

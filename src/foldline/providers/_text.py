@@ -17,7 +17,7 @@ from foldline._io.drive import drive, drive_each
 from foldline._run import Run
 from foldline.exceptions import ModelError, StreamTruncatedError, UsageError
 from foldline.language_models._call.request import ChatRequest
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.language_models.base import Retrying
 from foldline.language_models.llms import BaseLLM
 from foldline.outputs import GenerationChunk, LLMResult

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from foldline.exceptions import UsageError
-from foldline.transports._environment import certificate_paths
+from foldline.transports._proxy_environment import certificate_paths
 from foldline.transports.base import HttpOptions
 
 BUNDLES = (

@@ -20,8 +20,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from foldline.exceptions import MissingExtraError, ModelConnectionError, ModelError
 from foldline.transports import _faults
 from foldline.transports._body import Exchange, ResponseContext
-from foldline.transports._environment import proxy_for, split_proxy
 from foldline.transports._loops import PerLoop
+from foldline.transports._proxy_environment import proxy_for, split_proxy
 from foldline.transports._tls import Tls
 from foldline.transports._wait import Alarm, Expired
 from foldline.transports.base import (

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from foldline.exceptions import UsageError
 from foldline.transports._body import Exchange, ResponseContext
-from foldline.transports._environment import proxy_for, split_proxy
 from foldline.transports._exchange import AsyncExchange, BlockingExchange
 from foldline.transports._http1 import proxy_authorization, with_body, write_head
 from foldline.transports._loops import PerLoop
 from foldline.transports._pool import Pool
+from foldline.transports._proxy_environment import proxy_for, split_proxy
 from foldline.transports._route import ProxyRoute
 from foldline.transports._steps import LoopConnections, SharedConnections
 from foldline.transports._tls import Tls

@@ -50,7 +50,7 @@ from foldline.language_models._call.policy import (
     Reservation,
 )
 from foldline.language_models._call.request import ChatRequest
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.messages.usage import UsageMetadata, add_request_usage
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder

@@ -56,7 +56,7 @@ from foldline.language_models._call.model import CallModel
 from foldline.language_models._call.policies.stack import event_chain, policies_for
 from foldline.language_models._call.policy import FoldedAttempt, Policy, Reservation
 from foldline.language_models._call.request import ChatRequest
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.language_models._call.settings import NO_SETTINGS, CallSettings, take_settings
 from foldline.language_models._call.structured_format import take_format
 from foldline.language_models.profile import ModelProfile

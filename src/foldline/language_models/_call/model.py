@@ -10,7 +10,7 @@ from foldline._run import Run
 from foldline.callbacks.base import Callbacks
 from foldline.language_models._call.cache_key import KeyedModel
 from foldline.language_models._call.request import ChatRequest
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.language_models.count import TokenCount
 from foldline.language_models.profile import ModelProfile
 from foldline.messages import BaseMessage

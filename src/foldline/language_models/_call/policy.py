@@ -20,7 +20,7 @@ from foldline._streams.state import View
 from foldline.language_models._call.author import Author
 from foldline.language_models._call.model import CallModel
 from foldline.language_models._call.request import ChatRequest
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.language_models._call.settings import CallSettings
 from foldline.language_models.profile import ModelProfile
 from foldline.messages import AIMessage, BaseMessage

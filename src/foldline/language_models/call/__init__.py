@@ -11,7 +11,7 @@ MOVED = {
     "call": "foldline.language_models._call.call",
     "chunk_bridge": "foldline.language_models._call.bridge",
     "request": "foldline.language_models._call.request",
-    "retry": "foldline.language_models._call.retry",
+    "retry": "foldline.language_models._call.retry_policy",
 }
 
 for _name, _home in MOVED.items():

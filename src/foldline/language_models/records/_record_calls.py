@@ -9,7 +9,7 @@ from typing import Any
 from foldline._run import Run
 from foldline.language_models._call.call import ChatCall
 from foldline.language_models._call.model import CallModel
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.language_models.records.deltas import DeltaView
 from foldline.language_models.records.parts import ChatModelOutputDelta
 from foldline.language_models.records.records import (

@@ -21,7 +21,7 @@ from foldline.language_models._call.call import ChatCall
 from foldline.language_models._call.listeners import TOKEN, CallListeners
 from foldline.language_models._call.model import CallModel
 from foldline.language_models._call.request import ChatRequest
-from foldline.language_models._call.retry import RetryPolicy
+from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.language_models._call.structured_format import StructuredFormat
 from foldline.language_models.text._text_author import TextGeneration, chunks_of, prompt_of
 from foldline.load._lazy_dump import LazyDump

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
-from foldline.language_models._call.policies.checks import ChecksPolicy, ToolCallScreening
 from foldline.language_models._call.policies.files import FilesPolicy
 from foldline.language_models._call.policies.guards import GuardsPolicy
 from foldline.language_models._call.policies.hooks import HooksPolicy
 from foldline.language_models._call.policies.options import OptionsPolicy
 from foldline.language_models._call.policies.prompt_caching import PromptCachingPolicy
 from foldline.language_models._call.policies.reasoning import ReasoningPolicy
+from foldline.language_models._call.policies.rejected_answers import ChecksPolicy, ToolCallScreening
 from foldline.language_models._call.policies.tool_names import ToolNamesPolicy
 from foldline.language_models._call.policies.usage import SCOPE, UsagePolicy
 from foldline.language_models._call.policies.window import WindowPolicy
