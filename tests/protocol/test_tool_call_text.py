@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from foldline.protocol import parse_tool_args, promote
-from foldline.protocol.tool_call_text import is_growing_call, is_server_call
+from foldline.protocol.tool_call_parser import is_growing_call, is_server_call
 from tests.strategies import json_objects, json_values, texts
 
 

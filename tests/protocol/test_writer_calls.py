@@ -8,7 +8,7 @@ import pytest
 
 from foldline.exceptions import MalformedStreamError
 from foldline.protocol import EventWriter, assert_valid_event_stream, fold
-from foldline.protocol.tool_call_text import is_server_call
+from foldline.protocol.tool_call_parser import is_server_call
 from tests.protocol.cost import cpu_seconds, growth
 from tests.strategies import say
 

@@ -11,7 +11,7 @@ from foldline.messages import AIMessage
 from foldline.messages.usage import UsageMetadata
 from foldline.protocol.events import Event, MessageReset
 from foldline.protocol.fold import MessageBuilder
-from foldline.protocol.tool_call_text import promote
+from foldline.protocol.tool_call_parser import promote
 
 RESET: Final = "message-reset"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from foldline.protocol.blocks import BlockIndex, InvalidToolCall, ToolCall, ToolCallChunk
 from foldline.protocol.merge import copy_json, grow_name, merge_dicts
-from foldline.protocol.tool_call_text import parse_tool_args, promote
+from foldline.protocol.tool_call_parser import parse_tool_args, promote
 from foldline.utils.json import to_jsonable
 
 if TYPE_CHECKING:

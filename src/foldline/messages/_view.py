@@ -28,7 +28,7 @@ from foldline.protocol.merge import (
     merge_block,
     merge_deep,
 )
-from foldline.protocol.tool_call_text import is_server_call
+from foldline.protocol.tool_call_parser import is_server_call
 from foldline.utils._trusted import bare
 
 __all__ = ["ChunkView"]

@@ -18,7 +18,7 @@ from foldline.messages._sum import ChunkLog, Part, SumState, slice_part, snapsho
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessageChunk, Content
 from foldline.protocol.blocks import ContentBlock, InvalidToolCall, ToolCall, ToolCallChunk
-from foldline.protocol.tool_call_text import promote
+from foldline.protocol.tool_call_parser import promote
 from foldline.utils._trusted import bare
 
 __all__ = [

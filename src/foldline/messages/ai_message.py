@@ -16,7 +16,7 @@ from foldline.protocol.blocks import ContentBlock, InvalidToolCall, ToolCall
 from foldline.protocol.events import FinishReason
 from foldline.protocol.fold import FoldedMessage
 from foldline.protocol.merge import copy_json
-from foldline.protocol.tool_call_text import is_server_call
+from foldline.protocol.tool_call_parser import is_server_call
 from foldline.utils._trusted import build_trusted
 
 __all__ = [

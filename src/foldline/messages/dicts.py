@@ -15,7 +15,7 @@ from foldline.messages.base import BaseMessage, BaseMessageChunk
 from foldline.messages.content import KNOWN_BLOCK_TYPES
 from foldline.messages.modifier import RemoveMessage
 from foldline.protocol.blocks import ContentBlock
-from foldline.protocol.tool_call_text import is_growing_call
+from foldline.protocol.tool_call_parser import is_growing_call
 from foldline.utils.json import mend_value
 
 __all__ = [

@@ -102,7 +102,7 @@ with lazy_exports(__name__):
         message_to_events as message_to_events,
         replay as replay,
     )
-    from foldline.protocol.tool_call_text import (
+    from foldline.protocol.tool_call_parser import (
         parse_tool_args as parse_tool_args,
         promote as promote,
     )

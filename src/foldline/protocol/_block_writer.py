@@ -17,7 +17,7 @@ from foldline.protocol._shapes import type_problem
 from foldline.protocol.blocks import HEAVY_FIELDS, MEDIA_TYPES, REQUIRED_TEXT, BlockKind
 from foldline.protocol.events import DELTA_FIELDS, Event
 from foldline.protocol.merge import copy_json, grow_name, leaf_rule
-from foldline.protocol.tool_call_text import parse_tool_args, promote
+from foldline.protocol.tool_call_parser import parse_tool_args, promote
 from foldline.utils._base64 import Base64Joiner
 from foldline.utils.json import SurrogateJoiner, has_surrogates
 

@@ -15,7 +15,7 @@ from collections.abc import Hashable
 from typing import Any, Final, TypeAlias
 
 from foldline.exceptions import MalformedStreamError
-from foldline.protocol.tool_call_text import parse_tool_args
+from foldline.protocol.tool_call_parser import parse_tool_args
 from foldline.utils._base64 import Base64Joiner
 from foldline.utils.json import SurrogateJoiner
 

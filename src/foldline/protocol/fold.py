@@ -35,7 +35,7 @@ from foldline.protocol.folded_message import (
     weight,
 )
 from foldline.protocol.merge import copy_json
-from foldline.protocol.tool_call_text import promote
+from foldline.protocol.tool_call_parser import promote
 from foldline.utils._short_repr import short_repr
 from foldline.utils.json import mend_surrogates
 

@@ -27,7 +27,7 @@ from foldline.protocol.fold import MessageBuilder, fold
 from foldline.protocol.folded_message import FoldedMessage
 from foldline.protocol.merge import GROWING_CALLS, copy_json
 from foldline.protocol.replay import MessageLike, describe, replay
-from foldline.protocol.tool_call_text import parse_tool_args
+from foldline.protocol.tool_call_parser import parse_tool_args
 from foldline.utils._short_repr import short_repr
 
 ENDS: Final = frozenset({"message-finish", "error"})

@@ -21,7 +21,7 @@ from foldline.protocol.events import (
 )
 from foldline.protocol.folded_message import RESPONSE_KEYS, FoldedMessage
 from foldline.protocol.merge import copy_json
-from foldline.protocol.tool_call_text import promote
+from foldline.protocol.tool_call_parser import promote
 from foldline.protocol.writer import EventWriter
 
 ROLES_OF: Final[dict[str, Role]] = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foldline.messages.block_translators._common import Block, unread_fields, with_extras
-from foldline.protocol.tool_call_text import promote
+from foldline.protocol.tool_call_parser import promote
 
 __all__ = ["blocks_of_kwargs", "items_of_kwargs", "refusal_of_kwargs", "with_item_ids"]
 

@@ -11,7 +11,7 @@ from foldline.messages.block_translators._common import Block, media, unread_fie
 from foldline.messages.block_translators._pipeline import Translate, message_translator
 from foldline.protocol.blocks import Citation
 from foldline.protocol.merge import copy_json
-from foldline.protocol.tool_call_text import promote
+from foldline.protocol.tool_call_parser import promote
 
 __all__ = [
     "translate_content",

@@ -17,7 +17,7 @@ from foldline.messages.block_translators._common import (
 )
 from foldline.messages.block_translators._pipeline import Translate, message_translator
 from foldline.protocol.merge import copy_json
-from foldline.protocol.tool_call_text import promote
+from foldline.protocol.tool_call_parser import promote
 from foldline.utils._media_types import media_type_of_block
 
 __all__ = [

@@ -13,7 +13,7 @@ from foldline.messages.block_translators import openai as translator
 from foldline.messages.block_translators._kwargs_blocks import blocks_of_kwargs
 from foldline.messages.block_translators._refusals import refusal_of_metadata
 from foldline.protocol.events import Event
-from foldline.protocol.tool_call_text import parse_tool_args
+from foldline.protocol.tool_call_parser import parse_tool_args
 from foldline.protocol.writer import EventWriter
 from foldline.providers._completions.host import Host
 from foldline.providers._completions.wire import (

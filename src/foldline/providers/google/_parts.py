@@ -13,7 +13,7 @@ from typing import Any, Final
 from foldline.messages.block_translators import google_genai as translator
 from foldline.protocol.events import Event
 from foldline.protocol.fold import UNFINISHED
-from foldline.protocol.tool_call_text import promote
+from foldline.protocol.tool_call_parser import promote
 from foldline.protocol.writer import EventWriter
 from foldline.providers.google._citations import CitedText, cite, cite_finished
 from foldline.providers.google._streamed_call import StreamedCall

@@ -8,7 +8,7 @@ from typing import Final
 from foldline.exceptions import MalformedStreamError
 from foldline.messages.block_translators import openai as translator
 from foldline.protocol.events import Event
-from foldline.protocol.tool_call_text import parse_tool_args
+from foldline.protocol.tool_call_parser import parse_tool_args
 from foldline.protocol.writer import EventWriter
 from foldline.providers.openai._base_item import Item, Native, StreamedText
 from foldline.providers.openai._wire import SERVER_TOOLS

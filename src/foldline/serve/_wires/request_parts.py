@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from foldline.protocol.tool_call_text import parse_tool_args
+from foldline.protocol.tool_call_parser import parse_tool_args
 from foldline.serve._json_body import Body
 from foldline.serve._json_object import JsonObject
 from foldline.serve._wires.options import check_tool_name

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from foldline.protocol.tool_call_text import parse_tool_args
+from foldline.protocol.tool_call_parser import parse_tool_args
 from foldline.serve._json_body import Body
 from foldline.serve._json_object import JsonObject
 from foldline.serve._wires.options import check_tool_name
