@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
@@ -178,6 +178,12 @@ class ServedApp:
         if not isinstance(fields, dict) or schema.get("type") != "object" or not fields:
             return messages if schema.get("type") == "array" or "anyOf" in schema else text
         needed = [name for name in schema.get("required", ()) if name in fields] or list(fields)
+        return self._fields_of_chat(messages, fields, needed)
+
+    def _fields_of_chat(
+        self, messages: list[BaseMessage], fields: Collection[str], needed: list[str]
+    ) -> JsonObject:
+        """Return a conversation as an object: the field of a chat gets it, one other field the last text."""
         chatty = [name for name in CHATTY_NAMES if name in fields]
         plain = [name for name in needed if name not in chatty]
         if len(plain) > 1:
@@ -188,7 +194,7 @@ class ServedApp:
         if chatty:
             value[chatty[0]] = messages if not plain else messages[:-1]
         if plain:
-            value[plain[0]] = text
+            value[plain[0]] = messages[-1].text if messages else ""
         return value
 
 
