@@ -65,11 +65,26 @@ def shown_words() -> frozenset[str]:
     return frozenset(re.findall(r"\w+", shown_code()))
 
 
+NOT_ANNOUNCED = {
+    "foldline.prompts.string": {"PromptTemplateFormat"},
+    "foldline.runnables.config": {
+        "CONFIG_KEYS",
+        "COPIED_KEYS",
+        "DEFAULT_RECURSION_LIMIT",
+        "var_child_runnable_config",
+    },
+    "foldline.tools.base": {"TOOL_MESSAGE_BLOCK_TYPES", "_DirectlyInjectedToolArg"},
+}
+"""Names that programs import from LangChain's modules although no list of LangChain's has them."""
+
+
 @cache
 def expected_names() -> dict[str, set[str]]:
     """Return the names that other libraries' programs look for, by module of ours."""
     frozen = json.loads((ROOT / "tests" / "langchain_names.json").read_text(encoding="utf-8"))
     names = {module: set(listed) for module, listed in frozen.items()}
+    for module, unlisted in NOT_ANNOUNCED.items():
+        names.setdefault(module, set()).update(unlisted)
     for row in rows():
         if row.home is not None:
             names.setdefault(row.home.module, set()).add(row.home.name)

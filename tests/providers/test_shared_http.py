@@ -27,7 +27,7 @@ from foldline.exceptions import (
     StreamTruncatedError,
     UsageError,
 )
-from foldline.language_models import SizeLimits as SpendingLimits, usage_scope
+from foldline.language_models import Limits as SpendingLimits, usage_scope
 from foldline.language_models._call.retry_policy import RetryPolicy
 from foldline.messages import HumanMessage
 from foldline.providers._wire import WireFailure, read_failure, retry_after

@@ -37,6 +37,7 @@ from foldline.outputs import Generation
 from foldline.rate_limiters import SQLiteRateLimiter
 from foldline.runnables import RunnableLambda
 from foldline.serve._log.answers import SCHEMA as ANSWER_SCHEMA
+from foldline.serve._log.events import decode_event
 from foldline.serve._log.holds import SCHEMA as HOLD_SCHEMA
 from foldline.serve._log.requests import SCHEMA as REQUEST_SCHEMA
 from foldline.serve._log.run_log import ServerLog
@@ -190,7 +191,8 @@ def test_an_old_file_of_a_run_log_opens(tmp_path: Path):
     run = log.run("run-1")
     assert run is not None
     assert (run.status, run.result) == ("success", {"output": "HI"})
-    assert [event["method"] for _, event in log.events("run-1", 0)] == ["values"]
+    events = [decode_event(event) for _, event in log.events("run-1", 0)]
+    assert [event["method"] for event in events] == ["values"]
     thread = log.thread("", "of-ada")
     assert thread is not None
     assert thread.metadata == {"k": "v"}

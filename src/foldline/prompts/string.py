@@ -9,13 +9,14 @@ from typing import Any
 from foldline.exceptions import UsageError
 from foldline.prompt_values import PromptValue
 from foldline.prompts._build import string_value
-from foldline.prompts._compile import compile_prompt
+from foldline.prompts._compile import PromptTemplateFormat, compile_prompt
 from foldline.prompts._mustache_schema import mustache_schema
 from foldline.prompts.base import BasePromptTemplate
 from foldline.utils.formatting import TemplateError, get_variables
 from foldline.utils.input import get_colored_text
 
 __all__ = [
+    "PromptTemplateFormat",
     "StringPromptTemplate",
     "check_valid_template",
     "get_template_variables",

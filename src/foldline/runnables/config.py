@@ -9,12 +9,16 @@ from typing import Any, TypeVar, cast
 from typing_extensions import TypedDict
 
 from foldline._config import (
+    CONFIG_KEYS,
+    COPIED_KEYS,
+    DEFAULT_RECURSION_LIMIT,
     RunnableConfig,
     ensure_config,
     get_config_list,
     merge_configs,
     patch_config,
     set_config_context,
+    var_child_runnable_config,
 )
 from foldline._io.waiting import ContextThreadPoolExecutor, in_executor
 from foldline.callbacks.manager import (
@@ -28,6 +32,9 @@ from foldline.runnables import _functions
 T = TypeVar("T")
 
 __all__ = [
+    "CONFIG_KEYS",
+    "COPIED_KEYS",
+    "DEFAULT_RECURSION_LIMIT",
     "ContextThreadPoolExecutor",
     "EmptyDict",
     "RunnableConfig",
@@ -42,6 +49,7 @@ __all__ = [
     "patch_config",
     "run_in_executor",
     "set_config_context",
+    "var_child_runnable_config",
 ]
 
 

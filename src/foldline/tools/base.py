@@ -35,10 +35,11 @@ from foldline.tools._arguments import (
     FILTERED_ARGS,
     InjectedToolArg,
     InjectedToolCallId,
+    _DirectlyInjectedToolArg,
     config_parameter as _get_runnable_config_param,
 )
 from foldline.tools._call_plan import ToolCallPlan
-from foldline.tools._content import MAX_OUTPUT
+from foldline.tools._content import MAX_OUTPUT, TOOL_MESSAGE_BLOCK_TYPES
 from foldline.tools._json_form import with_json_forms
 from foldline.tools._schema import (
     create_schema_from_function,
@@ -56,6 +57,7 @@ from foldline.utils._options import check_field_names
 
 __all__ = [
     "FILTERED_ARGS",
+    "TOOL_MESSAGE_BLOCK_TYPES",
     "ArgsSchema",
     "BaseTool",
     "BaseToolkit",
@@ -64,6 +66,7 @@ __all__ = [
     "SchemaAnnotationError",
     "ToolException",
     "ToolTimeoutError",
+    "_DirectlyInjectedToolArg",
     "_get_runnable_config_param",
     "create_schema_from_function",
     "describe_validation_error",

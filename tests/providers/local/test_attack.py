@@ -245,7 +245,7 @@ def test_a_producer_that_fails_late_is_told_alike(call: Any) -> None:
 
     from foldline.providers.local import runtime as module
 
-    dying = object.__new__(module.Runtime)
+    dying = object.__new__(module.LocalRuntime)
     dying.name, dying._server, dying.settings = "m", Dying(), RuntimeSettings()
     feed: ChunkStream[Any] = dying.complete({"messages": []})
     assert next(feed)["choices"][0]["delta"]["content"] == "Hel"

@@ -22,7 +22,7 @@ from foldline.exceptions import (
     ModelNotFoundError,
     UsageError,
 )
-from foldline.providers.local import Runtime, fetch, runtime as runtime_module
+from foldline.providers.local import LocalRuntime, fetch, runtime as runtime_module
 from foldline.providers.local._tools import encode_tools
 from foldline.providers.local.runtime import decode_error
 
@@ -179,7 +179,7 @@ def test_a_request_the_server_does_not_understand_is_refused(runtime):
 
 
 def test_the_http_server_wants_its_key(runtime):
-    other = object.__new__(Runtime)
+    other = object.__new__(LocalRuntime)
     other._server, other._key, other.name = runtime._server, "guess", "x"
 
     with pytest.raises(ModelError, match=r"(?i)api key"):
@@ -187,24 +187,24 @@ def test_the_http_server_wants_its_key(runtime):
 
 
 def test_one_process_loads_a_file_once(runtime):
-    assert Runtime.of(str(runtime.path), runtime.settings) is runtime
+    assert LocalRuntime.of(str(runtime.path), runtime.settings) is runtime
 
 
 def test_a_missing_file_says_what_to_give(tmp_path):
     with pytest.raises(ModelNotFoundError, match="give the path of a GGUF file"):
-        Runtime.of(tmp_path / "none.gguf")
+        LocalRuntime.of(tmp_path / "none.gguf")
 
 
 def test_a_file_that_is_no_model_is_refused(tmp_path):
     (tmp_path / "a.gguf").write_bytes(b"PK\x03\x04 a zip")
     with pytest.raises(UsageError, match="not a GGUF file"):
-        Runtime.of(tmp_path / "a.gguf")
+        LocalRuntime.of(tmp_path / "a.gguf")
 
 
 def test_a_damaged_model_raises_quietly(tmp_path, capfd):
     (tmp_path / "b.gguf").write_bytes(b"GGUF" + b"\x00" * 100)
     with pytest.raises(ModelError, match="could not be loaded"):
-        Runtime.of(tmp_path / "b.gguf")
+        LocalRuntime.of(tmp_path / "b.gguf")
 
     assert capfd.readouterr() == ("", "")
 
@@ -230,8 +230,8 @@ def test_errors_of_the_server_become_ours(error, kind):
 
 PROGRAM = """
     import os, sys, time
-    from foldline.providers.local import Runtime, RuntimeSettings, model_path
-    runtime = Runtime.of(model_path(), RuntimeSettings(context=512, slots=1))
+    from foldline.providers.local import LocalRuntime, RuntimeSettings, model_path
+    runtime = LocalRuntime.of(model_path(), RuntimeSettings(context=512, slots=1))
     request = {"messages": [{"role": "user", "content": "Tell a long story."}], "max_tokens": 400}
 """
 
@@ -265,7 +265,7 @@ def test_a_forked_child_ends_cleanly_and_can_load_its_own():
                 next(feed)
             except Exception as error:
                 print("told:", "forked" in str(error), flush=True)
-            own = Runtime.of(runtime.path, runtime.settings)
+            own = LocalRuntime.of(runtime.path, runtime.settings)
             print("own:", bool(next(own.complete({**request, "max_tokens": 2}))), flush=True)
             sys.exit(7)
         print("child:", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

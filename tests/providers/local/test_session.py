@@ -128,7 +128,7 @@ def test_a_path_that_does_not_exist_is_told_where_the_answer_is_read():
 
 def test_leaving_before_the_model_is_loaded_asks_it_nothing(monkeypatch):
     produce_calls = []
-    monkeypatch.setattr(session.Runtime, "produce", lambda *_: produce_calls.append(1))
+    monkeypatch.setattr(session.LocalRuntime, "produce", lambda *_: produce_calls.append(1))
     runtime, is_left = LocalModel().load(), threading.Event()
     monkeypatch.setattr(session, "load", lambda *_: is_left.wait(20) and runtime)
     feed = LocalModel().complete({"messages": []})
@@ -165,7 +165,7 @@ def test_a_whole_file_that_does_not_load_is_not_fetched_again(monkeypatch):
     def fail(*_):
         raise ModelError("too large for the memory here")
 
-    monkeypatch.setattr(session.Runtime, "of", fail)
+    monkeypatch.setattr(session.LocalRuntime, "of", fail)
     monkeypatch.setattr(fetch, "_fetch", lambda *_: pytest.fail("fetched again"))
 
     with pytest.raises(ModelError, match="too large"):

@@ -14,6 +14,7 @@ with lazy_exports(__name__):
         model_path as model_path,
     )
     from foldline.providers.local.runtime import (
+        LocalRuntime as LocalRuntime,
         RuntimeSettings as RuntimeSettings,
         unload as unload,
     )
