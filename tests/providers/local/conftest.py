@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foldline.providers.local import LocalEmbeddings, Runtime
+from foldline.providers.local import LocalEmbeddings, LocalRuntime
 from foldline.providers.local.fetch import Wheel
 from tests.servers.llama import llama
 
@@ -12,7 +12,7 @@ __all__ = ["llama"]
 
 
 @pytest.fixture
-def runtime(llama) -> Runtime:
+def runtime(llama) -> LocalRuntime:
     return llama.runtime
 
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from foldline.providers.local import Runtime, RuntimeSettings
+from foldline.providers.local import LocalRuntime, RuntimeSettings
 from foldline.providers.local._prompt_state import (
     MAX_FILES,
     PromptState,
@@ -32,7 +32,7 @@ REQUEST = {"messages": [{"role": "user", "content": "hello"}], "tools": [TOOL]}
 @pytest.mark.slow
 def test_a_beginning_is_saved_and_read_back(runtime, tmp_path):
     settings = RuntimeSettings(context=1024, slots=1, template=TEMPLATE, state_folder=tmp_path)
-    model = Runtime.of(runtime.path, settings)
+    model = LocalRuntime.of(runtime.path, settings)
     state = PromptState(model)
 
     state.prepare(REQUEST)
@@ -48,7 +48,7 @@ def test_a_beginning_is_saved_and_read_back(runtime, tmp_path):
 @pytest.mark.slow
 def test_a_damaged_state_costs_time_only(runtime, tmp_path):
     settings = RuntimeSettings(context=1024, slots=1, template=TEMPLATE, state_folder=tmp_path)
-    model = Runtime.of(runtime.path, settings)
+    model = LocalRuntime.of(runtime.path, settings)
     PromptState(model).prepare(REQUEST)
     for file in tmp_path.glob("*.state"):
         file.write_bytes(b"damaged")
@@ -61,7 +61,7 @@ def test_a_damaged_state_costs_time_only(runtime, tmp_path):
 
 
 def test_without_a_folder_or_tools_nothing_is_kept(runtime, tmp_path):
-    model = Runtime.of(runtime.path, dataclasses.replace(runtime.settings))
+    model = LocalRuntime.of(runtime.path, dataclasses.replace(runtime.settings))
     before = os.listdir(tmp_path)
 
     PromptState(model).prepare({"messages": REQUEST["messages"]})
