@@ -357,9 +357,6 @@ class RunHost:
         name_run(run)
         status: RunStatus = "success"
         result: JsonObject = {}
-        timeout = app.run_timeout if app.run_timeout is not None else self.settings.run_timeout
-        is_limited = timeout is not None or (work.key is not None and work.key.is_limited)
-        needs_scope = is_limited or app.kind != "model" or request.inner_view is not None
         scope: UsageScope | None = None
         self._prepare(work)
         is_queued = run.info.status == "queued"
@@ -373,6 +370,7 @@ class RunHost:
             run.emit("run", {"event": "started", "run_id": run.info.id, "app": app.name})
             if run.info.id in self._stopped or self._is_drained:
                 raise Cancelled
+            timeout, needs_scope = self._limits_of(work)
             body = _run_app(app, request, run)
             if needs_scope:
                 limits = Limits(timeout=timeout)
@@ -394,6 +392,14 @@ class RunHost:
                 note_refusal(run, request, error, result)
             self._log_failure(run, error, failure)
         await self._end(work, status, result, scope)
+
+    def _limits_of(self, work: _Work) -> tuple[float | None, bool]:
+        """Return how long a run may take, and whether it needs a usage scope: a model without limits needs none."""
+        app = work.app
+        timeout = app.run_timeout if app.run_timeout is not None else self.settings.run_timeout
+        is_limited = timeout is not None or (work.key is not None and work.key.is_limited)
+        is_plain = app.kind == "model" and work.request.inner_view is None
+        return timeout, is_limited or not is_plain
 
     async def _end(
         self,
