@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from foldline._cli.serve import _check_address
 from foldline.exceptions import UsageError
 from foldline.serve import ServeSettings, create_app
 from foldline.serve._load_apps import make_apps, read_config
@@ -166,6 +167,12 @@ def test_S37_a_wrong_configuration_file_is_refused_with_a_sentence(tmp_path, tex
     file.write_bytes(text)
     with pytest.raises(UsageError, match=sentence):
         make_apps([], [], read_config(file))
+
+
+def test_S37_a_socket_in_no_folder_is_refused_with_a_sentence(tmp_path):
+    process = ProcessSettings(uds=str(tmp_path / "nowhere" / "socket"))
+    with pytest.raises(UsageError, match="there is no such folder"):
+        _check_address(process, ServeSettings(log=str(tmp_path / "runs.db")))
 
 
 def test_S37_none_switches_off_what_may_be_off():
