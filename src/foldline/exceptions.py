@@ -26,6 +26,7 @@
   x BudgetExceeded              a usage limit was exceeded; .used .limit
   x RateLimitError              a rate limiter refused a request; .wait
   x SchemaError                 serialised data does not fit (load)
+    + UnknownCheckpointError      a thread has no checkpoint of that id
   x StoreError                  a cache, history or store failed
     + ThreadBusyError             another run owns the thread; .thread_id .owner .retry_after
     + ThreadConflictError         another run has continued the thread, or taken it over
@@ -109,6 +110,7 @@ __all__ = [
     "ThreadConflictError",
     "ToolException",
     "TracerException",
+    "UnknownCheckpointError",
     "UnknownInterruptError",
     "UnsupportedError",
     "UsageError",
@@ -387,6 +389,10 @@ class LimitExceededError(ModelError):
 
 class SchemaError(FoldlineError, ValueError):
     """Serialised data does not match what may be loaded."""
+
+
+class UnknownCheckpointError(SchemaError):
+    """A thread has no checkpoint of the id that was given; nothing was run."""
 
 
 class StoreError(FoldlineError):

@@ -7,9 +7,13 @@ from typing import Annotated
 
 import pytest
 
+from foldline.agents import create_agent
 from foldline.agents.state import REMOVE_ALL_MESSAGES, AgentState, StateSchema, add_messages
+from foldline.checkpoint.memory import InMemorySaver
 from foldline.exceptions import SchemaError, UsageError
 from foldline.messages import AIMessage, HumanMessage, RemoveMessage
+from foldline.testing import ScriptedChatModel
+from foldline.workflows.interrupts import Command
 
 
 class Tally(AgentState):
@@ -61,3 +65,15 @@ def test_values_are_read_back_by_their_types():
         schema.read("total", "many")
     with pytest.raises(SchemaError, match="'colour'"):
         schema.read("colour", 1)
+
+
+@pytest.mark.parametrize("update", [3, [1]])
+def test_an_update_of_another_form_is_named(call, update):
+    agent = create_agent(ScriptedChatModel(script=["x"]), [], checkpointer=InMemorySaver())
+    thread = {"configurable": {"thread_id": "1"}}
+    call.invoke(agent, {"messages": "hi"}, thread)
+
+    with pytest.raises(UsageError, match="a list of pairs"):
+        call.invoke(agent, Command(update=update), thread)
+    with pytest.raises(UsageError, match="a dict with some of messages"):
+        call.run(agent, "update_state", thread, update)

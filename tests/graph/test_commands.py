@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from foldline.exceptions import UsageError
+from foldline.exceptions import UnknownCheckpointError, UsageError
 from foldline.graph import (
     END,
     START,
@@ -129,3 +129,24 @@ def test_tasks_tell_what_failed_and_what_asks_and_the_thread_keeps_it(call, save
     is_broken[0] = False
     assert call.invoke(graph, None, ONE)["items"] == ["mended"]
     assert call.run(graph, "get_state", ONE).tasks == ()
+
+
+@pytest.mark.parametrize("update", [3, [1], {"m"}])
+def test_an_update_of_another_form_is_named_on_an_empty_thread_and_a_used_one(call, graph, update):
+    for _ in range(2):
+        with pytest.raises(InvalidUpdateError, match="a list of pairs"):
+            call.invoke(graph, Command(update=update), ONE)
+        call.invoke(graph, {"n": 1}, ONE)
+    with pytest.raises(InvalidUpdateError, match="a list of pairs"):
+        call.run(graph, "update_state", ONE, update)
+
+
+def test_an_unknown_checkpoint_is_an_error_of_its_own(call, graph):
+    call.invoke(graph, {"n": 1}, ONE)
+    place = {"configurable": {"thread_id": "1", "checkpoint_id": "nope"}}
+
+    for value in ({"n": 1}, None, Command(resume="yes")):
+        with pytest.raises(UnknownCheckpointError, match="no checkpoint 'nope'"):
+            call.invoke(graph, value, place)
+    with pytest.raises(UnknownCheckpointError, match="no checkpoint 'nope'"):
+        call.run(graph, "get_state", place)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from foldline._cli.serve import _check_address
 from foldline.exceptions import UsageError
 from foldline.serve import ServeSettings, create_app
 from foldline.serve._load_apps import make_apps, read_config
@@ -136,11 +137,42 @@ def test_S37_a_configuration_file_may_have_every_setting(tmp_path):
         ({"port": "-1"}, {}, {}, "port must be 0 or more"),
         ({"port": "65536"}, {}, {}, "port must be 65535 or less"),
         ({}, {"FOLDLINE_SERVE_MAX_RUNS": "0"}, {}, "max_runs must be 1 or more"),
+        ({"queue_seconds": "nan"}, {}, {}, "queue_seconds must be a number"),
+        ({}, {}, {"run_timeout": float("nan")}, "run_timeout must be a number"),
     ],
 )
 def test_S37_a_wrong_value_is_refused_with_the_place_it_is_from(flags, environment, file, sentence):
     with pytest.raises(UsageError, match=sentence):
         settings_of(find_values(flags, environment, file, "serve.toml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (b"\xff\xfe", "is not TOML"),
+        (b"models = 3", r"\[models\] must be a table"),
+        (b"apps = [1]", r"\[apps\] must be a table"),
+        (
+            b"[apps]\nx = 'tests.serve.served:chat'\n[on_disconnect]\ny = 'cancel'",
+            "there is no 'y'",
+        ),
+        (b"on_disconnect = 1\n[apps]\nx = 'tests.serve.served:chat'", "must be a table"),
+        (b"[models]\nx = {use = 'openai:m', retries = 'many'}", "x: retries must be a number"),
+        (b"[models]\nx = {use = 'openai:m', timeout = 'long'}", "x: timeout must be a number"),
+        (b"[models]\nx = {use = 'openai:m', timeout = nan}", "x: timeout must be a number"),
+    ],
+)
+def test_S37_a_wrong_configuration_file_is_refused_with_a_sentence(tmp_path, text, sentence):
+    file = tmp_path / "serve.toml"
+    file.write_bytes(text)
+    with pytest.raises(UsageError, match=sentence):
+        make_apps([], [], read_config(file))
+
+
+def test_S37_a_socket_in_no_folder_is_refused_with_a_sentence(tmp_path):
+    process = ProcessSettings(uds=str(tmp_path / "nowhere" / "socket"))
+    with pytest.raises(UsageError, match="there is no such folder"):
+        _check_address(process, ServeSettings(log=str(tmp_path / "runs.db")))
 
 
 def test_S37_none_switches_off_what_may_be_off():

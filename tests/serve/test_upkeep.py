@@ -267,6 +267,10 @@ def test_S44_a_backup_does_not_write_over_a_file_and_refuses_what_is_no_log(tmp_
         back_up(str(tmp_path / "runs.db"), tmp_path / "there")
     with pytest.raises(UsageError, match="pg_dump"):
         back_up(postgres_url, tmp_path / "new")
+    with pytest.raises(UsageError, match="exists"):
+        back_up(str(tmp_path / "runs.db"), tmp_path)
+    with pytest.raises(UsageError, match="there is no folder"):
+        back_up(str(tmp_path / "runs.db"), tmp_path / "nowhere" / "new")
     for name in ("no.db", "nothing.db"):
         with pytest.raises(StoreError, match="is no run log"):
             back_up(str(tmp_path / name), tmp_path / "new")

@@ -165,6 +165,8 @@ def _check_address(process: ProcessSettings, settings: ServeSettings) -> str:
     from foldline.serve._keys import KeyStore
     from foldline.serve._log.schema import SCHEMA
 
+    if process.uds is not None and not Path(process.uds).parent.is_dir():
+        raise UsageError(f"uds: {process.uds} cannot be made: there is no such folder")
     database = open_database(settings.log, SCHEMA)
     has_keys = KeyStore(database).has_keys()
     database.close()

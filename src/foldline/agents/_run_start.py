@@ -28,7 +28,7 @@ from foldline.workflows._thread_log import Log
 from foldline.workflows._thread_start import ThreadStart
 from foldline.workflows.interrupts import Command
 
-__all__ = ["AgentStart", "check_message", "load_thread"]
+__all__ = ["AgentStart", "check_command", "check_message", "load_thread"]
 
 Values = dict[str, Any]
 CONVERSATION_CONTINUED = "not run: the conversation went on without it"
@@ -147,7 +147,13 @@ def _update_of(command: Command[Any]) -> Mapping[str, Any]:
             f"Command(goto={command.goto!r}) was passed to an agent, whose steps follow from its messages: pass "
             "only update= and resume="
         )
-    return dict(command.update or {})
+    try:
+        return dict(command.update or {})
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            "the update of a Command is a dict of keys of the state, or a list of pairs (key, value), "
+            f"not {type(command.update).__name__}: {command.update!r:.80}"
+        ) from error
 
 
 def _check_arguments(tool: BaseTool, action: Mapping[str, Any]) -> None:
@@ -233,6 +239,11 @@ async def load_thread(setup: Setup, log: Log, io: IO, at: str | None = None) -> 
             "use an agent with the same middleware"
         )
     return thread
+
+
+def check_command(setup: Setup, command: Command[Any]) -> None:
+    """Raise if a command has targets, or an update that cannot be merged into the state of an agent."""
+    setup.codec.encode(setup.schema.prepare(_update_of(command), "the Command"))
 
 
 def check_message(setup: Setup, value: object) -> None:

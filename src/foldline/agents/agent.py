@@ -19,7 +19,7 @@ from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.agents._agent_definition import END, MODEL, TOOLS, Setup
 from foldline.agents._agent_loop import Loop
-from foldline.agents._run_start import check_message, load_thread
+from foldline.agents._run_start import check_command, check_message, load_thread
 from foldline.agents._trace_form import describe_agent
 from foldline.agents.checkpoint._records import Record, Thread
 from foldline.agents.state import BaseAgentState
@@ -32,7 +32,7 @@ from foldline.workflows._loop_runnable import LoopRunnable
 from foldline.workflows._nesting import current_parent
 from foldline.workflows._thread_log import Log, chain_of, thread_of
 from foldline.workflows.durability import ENGINE, check_call_option, refuse_stream
-from foldline.workflows.interrupts import FlowInterrupt, Interrupt
+from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
 from foldline.workflows.values import pack, unpack
 
 __all__ = ["Agent", "StateSnapshot"]
@@ -275,6 +275,9 @@ class Agent(LoopRunnable[Any, StateT]):
 
     def _check_message(self, value: object) -> None:
         check_message(self.setup, value)
+
+    def _check_command(self, command: Command[Any]) -> None:
+        check_command(self.setup, command)
 
     def _log(self, run: Run) -> Log:
         if self.setup.checkpointer is None:

@@ -318,6 +318,10 @@ class StateSchema:
 
     def prepare(self, update: Mapping[str, Any], where: str) -> Values:
         """Check an update's keys and add ids to its messages, so that it can be stored and merged again."""
+        if not isinstance(update, Mapping):
+            raise UsageError(
+                f"{where} is a dict with some of {', '.join(self.types)}, not {type(update).__name__}: {update!r:.80}"
+            )
         unknown = [key for key in update if key not in self.types]
         if unknown:
             raise UsageError(

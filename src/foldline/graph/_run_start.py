@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from foldline.graph._plan import GraphPlan
     from foldline.graph._run_state import GraphRun
 
-__all__ = ["GraphStart", "check_message"]
+__all__ = ["GraphStart", "check_command", "check_message"]
 
 COMMAND = "the Command"
 Values = dict[str, Any]
@@ -170,8 +170,9 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         """Change the state and add the targets of the command to the next steps; open questions stay open."""
         thread = self.context.thread
         if thread.head is None:
-            update = command.update if self.plan.keys.is_root else dict(command.update or {})
-            await self.take_input(update, self._targets(command))
+            keys = self.plan.keys
+            update = command.update if keys.is_root else keys.as_update(command.update)
+            await self.take_input(update, _targets_of(command, self.plan))
             return
         await self._begin(self._change(command))
         if command.goto:
@@ -186,9 +187,9 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
     def _change(self, command: Command[Any]) -> dict[str, Any]:
         """Return the record of a change from outside: the next tasks stay, and the command's targets are added."""
         keys, thread = self.plan.keys, self.context.thread
-        update = keys.check(keys.as_update(command.update), COMMAND)
+        update = _update_of(command, self.plan)
         body = record("update", tasks=[{"name": COMMAND, "update": keys.encode(update, COMMAND)}])
-        targets = [*thread.next, *self._targets(command)]
+        targets = [*thread.next, *_targets_of(command, self.plan)]
         return {
             **body,
             "step": thread.step + 1,
@@ -199,10 +200,24 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
             "paused": thread.is_paused,
         }
 
-    def _targets(self, command: Command[Any]) -> list[Target]:
-        goto = command.goto
-        targets = [] if goto is None else list(goto) if isinstance(goto, list | tuple) else [goto]
-        return [check_target(target, COMMAND, self.plan.nodes) for target in targets]
+
+def _update_of(command: Command[Any], plan: GraphPlan) -> Values:
+    """Return the validated update of a command; raise `InvalidUpdateError` if it does not fit the state."""
+    return plan.keys.check(plan.keys.as_update(command.update), COMMAND)
+
+
+def _targets_of(command: Command[Any], plan: GraphPlan) -> list[Target]:
+    """Return the targets of a command; raise `InvalidRouteError` if there is no such node."""
+    goto = command.goto
+    targets = [] if goto is None else list(goto) if isinstance(goto, list | tuple) else [goto]
+    return [check_target(target, COMMAND, plan.nodes) for target in targets]
+
+
+def check_command(plan: GraphPlan, command: Command[Any]) -> None:
+    """Raise if the update or the targets of a command do not fit the graph."""
+    plan.keys.encode(_update_of(command, plan), COMMAND)
+    for target in _targets_of(command, plan):
+        encode_target(target, plan.keys)
 
 
 def check_message(plan: GraphPlan, name: str, value: object) -> None:

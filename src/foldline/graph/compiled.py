@@ -21,7 +21,7 @@ from foldline.graph._graph_records import (
 )
 from foldline.graph._node_spec import NodeSpec
 from foldline.graph._plan import GraphPlan
-from foldline.graph._run_start import check_message
+from foldline.graph._run_start import check_command, check_message
 from foldline.graph._state_updates import ThreadUpdate
 from foldline.graph._thread_states import ThreadStates
 from foldline.graph._threads import all_states, load_thread
@@ -143,6 +143,9 @@ class CompiledStateGraph(
 
     def _check_message(self, value: object) -> None:
         check_message(self.plan, self.get_name(), value)
+
+    def _check_command(self, command: Command[Any]) -> None:
+        check_command(self.plan, command)
 
     async def _state(self, run: Run, *, subgraphs: bool) -> StateSnapshot:
         graph, log = self._log(run)

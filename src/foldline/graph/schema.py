@@ -144,7 +144,13 @@ class StateKeys:
         """Return what somebody gives as an update: of the keys, or of the one value."""
         if self.is_root:
             return {} if given is None else {ROOT: given}
-        return dict(given or {})
+        try:
+            return dict(given or {})
+        except (TypeError, ValueError) as error:
+            raise InvalidUpdateError(
+                f"an update is a dict with some of {', '.join(self.types)}, or a list of pairs (key, value), "
+                f"not {type(given).__name__}: {given!r:.80}"
+            ) from error
 
     def without_root(self, values: Values) -> Any:  # noqa: ANN401  the state, or a part of it
         """Return values as callers see them: a dict, or the one value."""

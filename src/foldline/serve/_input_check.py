@@ -14,16 +14,20 @@ from foldline.serve._run_app import messages_from
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.errors import ServeError, mask_secrets, validation_sentence
 from foldline.workflows._loop_runnable import LoopRunnable
+from foldline.workflows.flow import Workflow
+from foldline.workflows.interrupts import Command
 
 __all__ = ["check_input"]
 
 
 def check_input(app: ServedApp, request: RunRequest) -> None:
     """Raise `ServeError` for an input that the app does not take."""
-    if request.command is not None or request.input is None:
+    if request.command is None and request.input is None:
         return
     try:
-        if app.kind == "model":
+        if request.command is not None:
+            _check_command(app, request.command)
+        elif app.kind == "model":
             messages_from(request.input)
         elif isinstance(app.target, Agent):
             _check_agent(app.target, request.input)
@@ -37,6 +41,16 @@ def check_input(app: ServedApp, request: RunRequest) -> None:
         raise ServeError("invalid_request", mask_secrets(validation_sentence(error))) from error
     except (FoldlineError, ValueError, TypeError, KeyError) as error:
         raise ServeError("invalid_request", mask_secrets(str(error))) from error
+
+
+def _check_command(app: ServedApp, command: Command[Any]) -> None:
+    """Check what a command changes; whether its answer fits is for the thread to say."""
+    if isinstance(app.target, LoopRunnable):
+        app.target._check_command(command)
+        return
+    changes = command.update is not None or command.goto is not None
+    if app.kind == "model" or (changes and isinstance(app.target, Workflow)):
+        raise ServeError("invalid_request", f"{app.name} takes no command that changes its state")
 
 
 def _check_agent(agent: Agent[Any], value: object) -> None:

@@ -68,7 +68,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
             config = tomllib.load(file)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
     _check_names(config, SECTIONS, str(path))
     _check_names(config.get("serve", {}), FILE_NAMES, f"{path} [serve]")
@@ -100,15 +100,28 @@ def make_alias(name: str, rule: object) -> Runnable[Any, Any]:
     ):
         raise UsageError(f'[models] {name}: use = "provider:model, then provider:model"')
     options: dict[str, Any] = dict(fields.get("options") or {})
-    if "retries" in fields:
-        options["retry_on_error"] = int(fields["retries"])
-    if "timeout" in fields:
-        options["timeout"] = float(fields["timeout"])
+    for field, option in (("retries", "retry_on_error"), ("timeout", "timeout")):
+        if field in fields:
+            options[option] = _number(fields[field], f"[models] {name}: {field}")
     cache = fields.get("cache")
     if cache:
         options["cache"] = InMemoryCache() if cache is True else SQLiteCache(str(cache))
     models: list[Runnable[Any, Any]] = [init_chat_model(model, **options) for model in names]
     return models[0].with_fallbacks(models[1:]) if len(models) > 1 else models[0]
+
+
+def _number(value: object, place: str) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise UsageError(f"{place} must be a number of 0 or more, not {value!r:.80}")
+    return value
+
+
+def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table of the file, whose names the operator chooses; an empty one where it has none."""
+    section = config.get(name, {})
+    if not isinstance(section, Mapping):
+        raise UsageError(f"[{name}] must be a table")
+    return section
 
 
 def _app_rule(name: str, rule: object) -> tuple[str, dict[str, Any]]:
@@ -127,10 +140,10 @@ def make_apps(
 ) -> dict[str, ServedApp]:
     """Return the apps to serve, by name."""
     served: dict[str, ServedApp] = {}
-    for name, rule in (config.get("models") or {}).items():
+    for name, rule in _section(config, "models").items():
         served |= as_apps({name: make_alias(name, rule)})
     limits_by_name: dict[str, dict[str, Any]] = {}
-    for name, rule in (config.get("apps") or {}).items():
+    for name, rule in _section(config, "apps").items():
         place, limits_by_name[name] = _app_rule(name, rule)
         served |= _load_apps(place, name)
     for target in targets:
@@ -142,7 +155,7 @@ def make_apps(
         raise UsageError(
             "nothing to serve: `foldline serve module:agent`, `foldline serve -m openai:gpt-5`, or --config FILE"
         )
-    rules = config.get("on_disconnect") or {}
+    rules = _check_names(_section(config, "on_disconnect"), frozenset(served), "[on_disconnect]")
     for name in served.keys() & (rules.keys() | limits_by_name.keys()):
         served[name] = ServedApp(
             name, served[name].target, on_disconnect=rules.get(name), **limits_by_name.get(name, {})

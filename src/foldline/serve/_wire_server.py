@@ -342,6 +342,7 @@ class Server:
             try:
                 if not self.host.is_open:  # mounted into an app that does not run our lifespan
                     await self.host.open()
+                _check_address(request)
                 caller = await self.caller(request)
                 if facts is not None and caller.key is not None:
                     facts.key = caller.key.name
@@ -446,6 +447,13 @@ class Server:
         return (
             origin in origins or "*" in origins or origin in (f"http://{host}", f"https://{host}")
         )
+
+
+def _check_address(request: Request) -> None:
+    """Refuse NUL in the path and in the query: no id and no name holds it, and PostgreSQL does not take it."""
+    texts = [*request.path_params.values(), *request.query_params.values()]
+    if any("\x00" in str(text) for text in texts):
+        raise ServeError("invalid_request", "the path and the query must not hold NUL")
 
 
 def _key_text(request: Request) -> str:

@@ -40,6 +40,7 @@ from foldline.exceptions import (
     StructuredOutputError,
     ThreadBusyError,
     ThreadConflictError,
+    UnknownCheckpointError,
     UnknownInterruptError,
     UsageError,
     is_invalid_resume,
@@ -207,6 +208,12 @@ STARTS: Final[tuple[tuple[type[BaseException], ErrorKind, str, str], ...]] = (
         "the answer does not say which open question it is for: send {id: answer} with ids of open questions",
     ),
     (InvalidAnswerError, "unprocessable", "invalid_answer", ""),
+    (
+        UnknownCheckpointError,
+        "not_found",
+        "unknown_checkpoint",
+        "this thread has no checkpoint of that id: take one of its history",
+    ),
     (
         FlowFinishedError,
         "conflict",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from math import isnan
 from typing import Any, Final, Literal, TypeVar
 
 from foldline.exceptions import UsageError
@@ -57,6 +58,8 @@ def _check(settings: object) -> None:
         if each.at_most is not None and value > each.at_most:
             owner = type(settings).__name__
             raise UsageError(f"{owner}({name}={value!r}): {name} must be {each.at_most:g} or less")
+        if isinstance(value, float) and isnan(value):
+            raise UsageError(f"{type(settings).__name__}({name}=nan): {name} must be a number")
         if value == "":
             raise UsageError(f"{name} of {type(settings).__name__} must not be an empty text")
 

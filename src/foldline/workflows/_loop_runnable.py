@@ -19,7 +19,7 @@ from foldline.workflows._inbox import Message, MessageKind, leave
 from foldline.workflows._run_events import FlowEvent
 from foldline.workflows._run_loop import RunLoop
 from foldline.workflows._thread_log import Log, check_durability
-from foldline.workflows.interrupts import FlowInterrupt
+from foldline.workflows.interrupts import Command, FlowInterrupt
 from foldline.workflows.views import View
 
 __all__ = ["LoopRunnable"]
@@ -70,6 +70,10 @@ class LoopRunnable(Runnable[Input, Output, Any]):
     @abstractmethod
     def _check_message(self, value: object) -> None:
         """Raise if a value cannot be merged into the state."""
+
+    @abstractmethod
+    def _check_command(self, command: Command[Any]) -> None:
+        """Raise if the update or the targets of a command do not fit, whatever the thread."""
 
     def send(
         self,

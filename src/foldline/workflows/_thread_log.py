@@ -15,7 +15,13 @@ from typing import Any, Protocol
 from foldline._io import IO, RunningBody, mutex, shield
 from foldline.checkpoint._heads import heads_of
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry, Snapshot, read_after
-from foldline.exceptions import FlowChangedError, SchemaError, StoreError, UsageError
+from foldline.exceptions import (
+    FlowChangedError,
+    SchemaError,
+    StoreError,
+    UnknownCheckpointError,
+    UsageError,
+)
 from foldline.utils.uuid import new_id
 from foldline.workflows._thread_owner import ThreadOwner
 from foldline.workflows.interrupts import is_invalid_resume
@@ -265,11 +271,11 @@ def chain_of(entries: list[Entry], at: str | None = None) -> list[Entry]:
     """Return the chain of entries that ends with `at` (default: the last one), the oldest first."""
     if not entries:
         if at is not None:
-            raise SchemaError(f"this thread has no checkpoint {at!r}")
+            raise UnknownCheckpointError(f"this thread has no checkpoint {at!r}")
         return []
     by_id = {entry.id: entry for entry in entries}
     if at is not None and at not in by_id:
-        raise SchemaError(f"this thread has no checkpoint {at!r}")
+        raise UnknownCheckpointError(f"this thread has no checkpoint {at!r}")
     chain: list[Entry] = []
     current: Entry | None = by_id[at] if at is not None else entries[-1]
     while current is not None:

@@ -130,6 +130,10 @@ def back_up(place: str, target: Path) -> int:
         )
     if target.exists():
         raise UsageError(f"{target} exists: name a new file")
+    if not target.parent.is_dir():
+        raise UsageError(
+            f"{target}: there is no folder {target.parent}: make it, or name a file in another one"
+        )
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     create_privately(part)
     try:

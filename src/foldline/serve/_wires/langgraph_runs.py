@@ -8,6 +8,7 @@ from typing import Final
 
 from starlette.responses import Response
 
+from foldline.graph.types import Send
 from foldline.serve._answers import AnyRun
 from foldline.serve._json_body import Body
 from foldline.serve._json_object import JsonObject
@@ -59,12 +60,7 @@ def decode_run(call: WireCall, body: Body) -> tuple[ServedApp, RunRequest]:
     request = RunRequest(keeps_values=True, config=decode_config(body))
     command = body.object("command")
     if command is not None and any(command.value.get(key) is not None for key in command.value):
-        update = command.get("update")
-        request.command = Command(
-            resume=command.get("resume"),
-            update=decode_input(update, app) if update is not None else None,
-            goto=command.get("goto"),
-        )
+        request.command = _decode_command(command, app)
     elif body.get("input") is not None or app.kind == "model":
         request.input = decode_input(body.get("input"), app)
     checkpoint = body.maybe_text("checkpoint_id", longest=256)
@@ -73,6 +69,32 @@ def decode_run(call: WireCall, body: Body) -> tuple[ServedApp, RunRequest]:
     if checkpoint is not None:
         request.config["configurable"] = {"checkpoint_id": checkpoint}
     return app, request
+
+
+def _decode_command(command: Body, app: ServedApp) -> Command[object]:
+    if command.get("graph") is not None:
+        raise command.refuse("graph", "is for nodes of a graph inside another one")
+    update, goto = command.get("update"), command.get("goto")
+    return Command(
+        resume=command.get("resume"),
+        update=decode_input(update, app) if update is not None else None,
+        goto=_decode_goto(command, goto, app) if goto is not None else None,
+    )
+
+
+def _decode_goto(command: Body, goto: object, app: ServedApp) -> list[str | Send]:
+    """Return the nodes to go to: names, and nodes with an input of their own (`{"node": …, "input": …}`)."""
+    targets: list[str | Send] = []
+    for item in goto if isinstance(goto, list) else [goto]:
+        if isinstance(item, str):
+            targets.append(item)
+        elif isinstance(item, dict) and isinstance(item.get("node"), str):
+            targets.append(Send(item["node"], decode_input(item.get("input"), app)))
+        else:
+            raise command.refuse(
+                "goto", 'must be a node, {"node": …, "input": …}, or a list of them'
+            )
+    return targets
 
 
 async def _start(call: WireCall, body: Body) -> tuple[AnyRun, ServedApp]:

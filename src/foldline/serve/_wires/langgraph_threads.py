@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from foldline.exceptions import UsageError
+from foldline.exceptions import FlowError
 from foldline.serve._log.records import ThreadInfo
 from foldline.serve._wire_server import JsonResponse, WireCall, thread_key
 from foldline.serve._wires.native import decode_input, page
@@ -138,7 +138,7 @@ async def update_state(call: WireCall) -> Response:
         new_config = await app.target.aupdate_state(
             {"configurable": names}, values, body.name("as_node")
         )
-    except (ValueError, TypeError, UsageError) as error:
+    except (ValueError, TypeError, FlowError) as error:
         raise failure_of(error) from error
     checkpoint_names = {**new_config["configurable"], "thread_id": thread.id, "checkpoint_ns": ""}
     return JsonResponse({"checkpoint": checkpoint_names, "configurable": checkpoint_names})

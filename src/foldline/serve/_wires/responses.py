@@ -172,7 +172,7 @@ async def show(call: WireCall) -> Response:
     query = call.request.query_params
     if query.get("stream") == "true":
         text = query.get("starting_after", "-1")
-        if not text.lstrip("-").isdigit() or len(text) > 12:
+        if re.fullmatch(r"-?[0-9]{1,12}", text) is None:
             raise ServeError("invalid_request", "starting_after must be a number")
         view = ResponseView(info, call.app(info.app))
         host = call.server.host
