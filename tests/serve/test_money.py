@@ -35,6 +35,9 @@ DOLLARS = 0.001
 """The price of a token."""
 CALL = (INPUT + WORDS) * DOLLARS
 """What an answer of full length costs."""
+ROOM = {"agent": 6}
+"""How many calls' worth a key may spend where that is not four: an agent answers with its second call, for which there
+is room even if all twelve have made their first one, which is short."""
 
 
 class Shop:
@@ -135,20 +138,21 @@ def shop(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_S10_S11_a_budget_holds_for_every_kind_of_app_on_two_workers(shop: Shop, kind: str) -> None:
-    key, record = shop.key(kind, budget=4 * CALL)
+    limit = ROOM.get(kind, 4) * CALL
+    key, record = shop.key(kind, budget=limit)
 
     statuses = shop.many(key, [kind] * 12, f"label-{kind}budget words-{WORDS} pace-3")
 
     count = shop.provider.counts[f"{kind}budget"]
     assert set(statuses) == {200, 402}
-    assert count.tokens * DOLLARS <= 4 * CALL
+    assert count.tokens * DOLLARS <= limit
     assert shop.spent(record) == pytest.approx(count.tokens * DOLLARS)
     assert shop.holds(record) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_S10_S11_tokens_per_minute_hold_for_every_kind_of_app(shop: Shop, kind: str) -> None:
-    limit = 4 * (INPUT + WORDS)
+    limit = ROOM.get(kind, 4) * (INPUT + WORDS)
     key, record = shop.key(kind, tpm=limit)
 
     statuses = shop.many(key, [kind] * 12, f"label-{kind}tokens words-{WORDS} pace-3")
