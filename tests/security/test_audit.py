@@ -51,7 +51,7 @@ def test_F_X01_F_W01_importing_opens_starts_connects_and_reads_nothing(action: s
 @pytest.mark.slow
 @pytest.mark.parametrize("action", ["load_and_dump", "fill_in_templates", "count_tokens"])
 def test_F_D03_loading_formatting_and_counting_open_connect_and_read_nothing(action: str):
-    switches = ("(_proxy_environment.py)", "FOLDLINE_TRACES (_data_places.py)")
+    switches = ("(_environment.py)", "FOLDLINE_TRACES (_data_places.py)")
     read = [event for event in touched(action) if not event.endswith(switches)]
     assert read == []  # but for the variables that ask for traces, at the first run
 
